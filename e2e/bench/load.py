@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
-from bayplan.cli.process_end import end_process
+from bayplan.cli.process import end_process
 from e2e.bench.created import Created, write_created
 from e2e.bench.workload import bench_node, bench_pod
 from e2e.controlplane.client import Object, path_of

@@ -18,7 +18,7 @@ from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import Container, Node, NodeStatus, Pod, PodSpec, ResourceRequirements
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cli.process_end import end_process
+from bayplan.cli.process import end_process
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.event_moves import STEP_PODS

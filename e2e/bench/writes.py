@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bayplan.cli.process_end import end_process
+from bayplan.cli.process import end_process
 from e2e.bench.churn import Churn
 from e2e.bench.cluster import delete_until_gone
 from e2e.bench.contestants import BAYPLAN, BEFORE, SAMPLED, Contestant, Stage, contestants

@@ -24,8 +24,8 @@ def _compile(checkout: Path) -> None:
 
 def heedless_flags(checkout: Path) -> list[str]:
     """What has it schedule whoever else does, unless told to contend; checkouts of before have no flag for it."""
-    source, flag = checkout / "operator/bayplan/cli/leader_election.py", "--ignore-other-leases"
-    return [flag] if source.exists() and flag in source.read_text() else []
+    flag = "--ignore-other-leases"
+    return [flag] if any(flag in each.read_text() for each in (checkout / "operator/bayplan/cli").glob("*.py")) else []
 
 
 class BayplanProcess(Process):
@@ -64,7 +64,7 @@ class BayplanProcess(Process):
             command += ["--config", config]
         if kubeconfig is not None:
             command += ["--kubeconfig", kubeconfig]
-        if (checkout / "operator/bayplan/cli/serving.py").exists():
+        if (checkout / "operator/bayplan/server/options.py").exists():
             command += ["--secure-port", str(secure_port)]
         if not heeds_other_leases:
             command += heedless_flags(checkout)

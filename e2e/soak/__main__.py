@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from bayplan.cli.process_end import end_process
+from bayplan.cli.process import end_process
 from e2e.bench import environment
 from e2e.bench.workload import scheduler_configuration
 from e2e.controlplane.installation import NAMESPACE as SYSTEM

@@ -19,7 +19,7 @@ def main() -> None:
         cli.main()
     except SystemExit as end:
         if "bayplan.api.client" in sys.modules:
-            from bayplan.cli.process_end import end_process  # noqa: PLC0415  few commands need it
+            from bayplan.cli.process import end_process  # noqa: PLC0415  few commands need it
 
             end_process(int(end.code or 0))
         raise

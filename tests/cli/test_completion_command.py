@@ -8,7 +8,7 @@ import click
 import pytest
 from tests.cli.test_main import ROOT, commands, exit_code, found
 
-from bayplan.cli.cluster_flags import FILE_NAME
+from bayplan.config.flags import FILE_NAME, FILE_TEXT
 
 ENGINE = {"numpy", "msgspec", "yaml", "aiohttp", "kopf", "kubernetes"}
 
@@ -86,8 +86,8 @@ def test_every_file_name_is_completed_by_the_shell(complete, words, parameter):
 
 @pytest.mark.parametrize("words", commands())
 def test_what_is_read_as_a_file_name_is_called_one_in_the_help(words):
-    named = [each for each in found(words).params if each.type is FILE_NAME]
-    assert all(each.metavar in {"FILE", "[FILE]", "FOLDER"} for each in named)
+    named = [each for each in found(words).params if each.type in (FILE_NAME, FILE_TEXT)]
+    assert all(each.metavar in {"FILE", "[FILE]", "FOLDER", "KIND/NAME|FILE"} for each in named)
 
 
 @pytest.mark.parametrize("typed", [("",), ("s",), ("--h",)])
@@ -105,7 +105,7 @@ def test_completing_a_command_loads_none(typed):
         f"print(sorted({ENGINE} & set(sys.modules)), sorted(each for each in sys.modules if 'bayplan.cli.' in each))"
     )
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    own = ["bayplan.cli.completion", "bayplan.cli.help_sections", "bayplan.cli.kube_scheduler_flags"]
+    own = ["bayplan.cli.help_sections", "bayplan.cli.kube_scheduler_flags"]
     assert ran.stdout.splitlines()[-1] == f"[] {own}", ran.stderr
 
 

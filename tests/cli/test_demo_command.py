@@ -191,7 +191,7 @@ def page(monkeypatch, capsys):
             def __init__(self, *, target, args, daemon):
                 self.start = lambda: target(*args)
 
-        monkeypatch.setattr("bayplan.cli.demo_page.serve", serve)
+        monkeypatch.setattr("bayplan.web.serve.serve", serve)
         monkeypatch.setattr("bayplan.cli.browser.threading.Thread", Thread)
         monkeypatch.setattr("bayplan.cli.browser.webbrowser.get", get)
         assert demo("--web", "--pods", "30", *arguments) == 0

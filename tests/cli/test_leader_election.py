@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from bayplan.cli import main
-from bayplan.cli.leader_election import LeaderElectionFlags, with_flags
+from bayplan.cli.run_flags import LeaderElectionFlags
 from bayplan.config.connections import LeaderElection
 from bayplan.config.errors import ConfigurationError
 
@@ -12,38 +12,38 @@ POD = {"KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 
 def errors_of(**flags):
     with pytest.raises(ConfigurationError) as raised:
-        with_flags(LeaderElection(leader_elect=True), LeaderElectionFlags(**flags), {})
+        LeaderElectionFlags(**flags).applied_to(LeaderElection(leader_elect=True), {})
     return [str(error) for error in raised.value.errors]
 
 
 @pytest.mark.parametrize(("environment", "elects"), [(POD, True), ({}, None)])
 def test_what_nobody_decides_is_on_in_a_pod_and_elsewhere_left_to_what_is_found(environment, elects):
-    assert with_flags(LeaderElection(), LeaderElectionFlags(), environment).leader_elect is elects
+    assert LeaderElectionFlags().applied_to(LeaderElection(), environment).leader_elect is elects
 
 
 @pytest.mark.parametrize("file", [True, False])
 @pytest.mark.parametrize("environment", [POD, {}])
 def test_what_the_file_says_holds_everywhere(file, environment):
-    assert with_flags(LeaderElection(leader_elect=file), LeaderElectionFlags(), environment).leader_elect is file
+    assert LeaderElectionFlags().applied_to(LeaderElection(leader_elect=file), environment).leader_elect is file
 
 
-@pytest.mark.parametrize(("text", "elects"), [("true", True), ("1", True), ("T", True), ("false", False), ("0", False)])
-def test_a_flag_wins_over_the_file(text, elects):
-    flags = LeaderElectionFlags(leader_elect=text)
-    assert with_flags(LeaderElection(leader_elect=not elects), flags, {}).leader_elect is elects
+@pytest.mark.parametrize("elects", [True, False])
+def test_a_flag_wins_over_the_file(elects):
+    flags = LeaderElectionFlags(leader_elect=elects)
+    assert flags.applied_to(LeaderElection(leader_elect=not elects), {}).leader_elect is elects
 
 
 def test_every_flag_sets_its_field():
     flags = LeaderElectionFlags(
-        leader_elect="true",
-        lease_duration="1m",
-        renew_deadline="30s",
-        retry_period="500ms",
+        leader_elect=True,
+        lease_duration=timedelta(minutes=1),
+        renew_deadline=timedelta(seconds=30),
+        retry_period=timedelta(milliseconds=500),
         resource_lock="leases",
         resource_name="a",
         resource_namespace="b",
     )
-    assert with_flags(LeaderElection(), flags, {}) == LeaderElection(
+    assert flags.applied_to(LeaderElection(), {}) == LeaderElection(
         leader_elect=True,
         lease_duration=timedelta(minutes=1),
         renew_deadline=timedelta(seconds=30),
@@ -53,8 +53,11 @@ def test_every_flag_sets_its_field():
     )
 
 
-def test_values_that_are_none_are_told_together_with_their_flags():
-    assert errors_of(leader_elect="maybe", lease_duration="15", retry_period="soon") == [
+def test_values_that_are_none_are_told_together_with_their_flags(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--leader-elect=maybe", "--leader-elect-lease-duration=15", "--leader-elect-retry-period=soon"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err.splitlines() == [
         '--leader-elect: Invalid value: "maybe": must be true or false',
         '--leader-elect-lease-duration: Invalid value: "15": must be a duration such as "15s"',
         '--leader-elect-retry-period: Invalid value: "soon": must be a duration such as "15s"',
@@ -64,12 +67,18 @@ def test_values_that_are_none_are_told_together_with_their_flags():
 @pytest.mark.parametrize(
     ("flags", "error"),
     [
-        ({"lease_duration": "10s"}, 'leaseDuration: Invalid value: "10s": must be greater than `RenewDeadline`'),
-        ({"renew_deadline": "0"}, 'renewDeadline: Invalid value: "0s": must be greater than zero'),
-        ({"retry_period": "-1s"}, 'retryPeriod: Invalid value: "-1s": must be greater than zero'),
-        ({"retry_period": "9s"}, 'renewDeadline: Invalid value: "10s": must be greater than retryPeriod * 1.2'),
         (
-            {"lease_duration": "10.9s", "renew_deadline": "10.5s"},
+            {"lease_duration": timedelta(seconds=10)},
+            'leaseDuration: Invalid value: "10s": must be greater than `RenewDeadline`',
+        ),
+        ({"renew_deadline": timedelta()}, 'renewDeadline: Invalid value: "0s": must be greater than zero'),
+        ({"retry_period": timedelta(seconds=-1)}, 'retryPeriod: Invalid value: "-1s": must be greater than zero'),
+        (
+            {"retry_period": timedelta(seconds=9)},
+            'renewDeadline: Invalid value: "10s": must be greater than retryPeriod * 1.2',
+        ),
+        (
+            {"lease_duration": timedelta(seconds=10.9), "renew_deadline": timedelta(seconds=10.5)},
             'leaseDuration: Invalid value: "10.9s": must be greater than renewDeadline (10.5s) in whole seconds',
         ),
         (
@@ -85,8 +94,8 @@ def test_an_election_that_cannot_work_is_refused_with_its_field(flags, error):
 
 
 def test_what_is_switched_off_need_not_work():
-    flags = LeaderElectionFlags(leader_elect="false", lease_duration="1s")
-    assert with_flags(LeaderElection(), flags, POD).lease_duration == timedelta(seconds=1)
+    flags = LeaderElectionFlags(leader_elect=False, lease_duration=timedelta(seconds=1))
+    assert flags.applied_to(LeaderElection(), POD).lease_duration == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("spelling", ["--leader-elect", "--leader-elect=true"])

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 import click
 from click.exceptions import ClickException, Exit, NoArgsIsHelpError, UsageError
-from click.shell_completion import CompletionItem
+from click.shell_completion import BashComplete, CompletionItem, add_completion_class, shell_complete
 
 from bayplan import __version__
 from bayplan.cli.help_sections import CommandGroup
@@ -87,11 +87,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _run(arguments: Sequence[str]) -> None:
     if COMPLETION in os.environ:
-        from bayplan.cli.completion import complete  # noqa: PLC0415  only a shell that is asked by Tab needs it
-
-        raise Exit(complete(application, os.environ[COMPLETION]))
+        raise Exit(_complete(os.environ[COMPLETION]))
     with application.make_context("bayplan", list(arguments)) as context:
         application.invoke(context)
+
+
+class _BashComplete(BashComplete):
+    """bash takes `--output=json` for three words."""
+
+    def get_completion_args(self) -> tuple[list[str], str]:
+        words, incomplete = super().get_completion_args()
+        return [word for word in words if word != "="], incomplete
+
+
+def _complete(asked: str) -> int:
+    """Print what a shell's script asks for, such as `bash_complete`, and return the exit code."""
+    add_completion_class(_BashComplete)
+    try:
+        return shell_complete(application, {}, "bayplan", COMPLETION, asked)
+    except (KeyError, ValueError):
+        # No shell asked: what was typed is not there, or not as shells say it.
+        return 1
 
 
 def tell_line(text: str) -> None:

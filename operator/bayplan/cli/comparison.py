@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from msgspec import UNSET
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cli.flag_groups import OutputFormat
 from bayplan.cli.progress import with_progress
 from bayplan.cli.simulation_input import Configured
 from bayplan.config.errors import quote_unprintable
@@ -37,10 +36,10 @@ def compare(
         for each, repacking in zip(each_configured, repackings, strict=True)
     ]
     comparison = compared(outcomes)
-    if output == OutputFormat.JSON:
+    if output == "json":
         sys.stdout.write(encode(comparison).decode())
     else:
-        print_comparison(Printer(sys.stdout), comparison, is_summary=output == OutputFormat.SUMMARY)
+        print_comparison(Printer(sys.stdout), comparison, is_summary=output == "summary")
     return [each.report for each in outcomes]
 
 

@@ -2,8 +2,8 @@
 
 import json
 import sys
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -12,8 +12,7 @@ from click.exceptions import Exit
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.cluster_flags import FILE_NAME
-from bayplan.cli.feature_gates import FEATURE_GATES, tell_without_effect
+from bayplan.cli.flags import FEATURE_GATES, command
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, parse_document, read_data
@@ -28,7 +27,8 @@ from bayplan.config.errors import (
     note_lines,
     quote_unprintable,
 )
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, parse_feature_gates
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FLAG, parse_feature_gates
+from bayplan.config.flags import flag
 from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
@@ -50,15 +50,30 @@ def config() -> None:
 
 _STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
-_FILE: Final = click.argument(
-    "file", type=FILE_NAME, metavar="FILE", help="Configuration file, YAML or JSON; - is standard input."
-)
-_SCHEDULER_NAME: Final = click.option(
-    "--scheduler-name", metavar="NAME", help="Rename the only profile, as `bayplan run` would."
-)
 
 
-@config.command(
+@dataclass(frozen=True)
+class _NamedFile:
+    file: Path = flag("FILE", "Configuration file, YAML or JSON; - is standard input.")
+    scheduler_name: str | None = flag("--scheduler-name NAME", "Rename the only profile, as `bayplan run` would.")
+
+
+@dataclass(frozen=True)
+class _CheckFlags(_NamedFile):
+    feature_gates: Sequence[str] = FEATURE_GATES()
+    output: str = flag("--output -o text|json", "For people and editors, or for programs.", default="text")
+
+
+@dataclass(frozen=True)
+class _ShowFlags(_NamedFile):
+    file: Path | None = flag(  # type: ignore[assignment]
+        "[FILE]",
+        "Configuration file, YAML or JSON; - is standard input; without it, what bayplan does by default.",
+    )
+
+
+@command(
+    parent=config,
     short_help="Say everything that is wrong with FILE.",
     examples=(
         "bayplan config check scheduler.yaml",
@@ -66,18 +81,7 @@ _SCHEDULER_NAME: Final = click.option(
         "kubectl get configmap bayplan -o jsonpath='{.data.config\\.yaml}' | bayplan config check -o json -",
     ),
 )
-@_FILE
-@_SCHEDULER_NAME
-@FEATURE_GATES
-@click.option(
-    "--output",
-    "-o",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    metavar="text|json",
-    help="For people and editors, or for programs.",
-)
-def check(*, file: Path, scheduler_name: str | None, feature_gates: Sequence[str], output: str) -> None:
+def check(flags: _CheckFlags) -> None:
     """Say everything that is wrong with FILE, or that it is fine.
 
     Errors go to standard error, one a line, with line, column and path of the field; the exit code is then 2. So do
@@ -87,22 +91,23 @@ def check(*, file: Path, scheduler_name: str | None, feature_gates: Sequence[str
     notes: list[FieldNote] = []
     configuration = None
     errors: tuple[FieldError, ...] = ()
-    data = _read(file)
+    file, data = flags.file, _read(flags.file)
     try:
-        configuration = load_checked(file, scheduler_name, feature_gates, notes, data=data)
+        configuration = load_checked(file, flags.scheduler_name, flags.feature_gates, notes, data=data)
     except ConfigurationError as error:
         errors = error.errors
     warnings = [*_warnings(data, convertible=not errors), *(FieldWarning(each.path, each.message) for each in notes)]
     # A file that is refused unread, for its depth, say, may be slow to parse to its end.
     remarks: list[Remark] = [*errors, *(Positions(data).placed(warnings) if warnings else ())]
-    if output == "json":
+    if flags.output == "json":
         _print_json(file, remarks)
     else:
         _print_remarks(file, remarks)
     if configuration is None:
         raise Exit(BAD_INPUT)
-    tell_without_effect(configuration)
-    if output == "text":
+    for line in without_effect(configuration):
+        click.echo(line, err=True)
+    if flags.output == "text":
         profiles = configuration.profiles
         noun = "profile" if len(profiles) == 1 else "profiles"
         names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
@@ -151,45 +156,39 @@ def _print_json(file: Path, remarks: Sequence[Remark]) -> None:
     click.echo(json.dumps(said, indent=2))
 
 
-@config.command(
+@command(
+    parent=config,
     short_help="Print what is in force, every field.",
     examples=("bayplan config show", "bayplan config show scheduler.yaml"),
 )
-@click.argument(
-    "file",
-    type=FILE_NAME,
-    required=False,
-    metavar="[FILE]",
-    help="Configuration file, YAML or JSON; - is standard input; without it, what bayplan does by default.",
-)
-@_SCHEDULER_NAME
-def show(*, file: Path | None, scheduler_name: str | None) -> None:
+def show(flags: _ShowFlags) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
-    data = None if file is None else _read(file)
-    configuration = load_checked(file, scheduler_name, reads_certificates=False, data=data)
+    data = None if flags.file is None else _read(flags.file)
+    configuration = load_checked(flags.file, flags.scheduler_name, reads_certificates=False, data=data)
     click.echo(to_effective_yaml(configuration), nl=False)
 
 
-@config.command(
+@command(
+    parent=config,
     short_help="Print FILE as KubeSchedulerConfiguration v1.",
     examples=("bayplan config convert policy.json >scheduler.yaml",),
 )
-@_FILE
-@_SCHEDULER_NAME
-def convert(*, file: Path, scheduler_name: str | None) -> None:
+def convert(flags: _NamedFile) -> None:
     """Print FILE as KubeSchedulerConfiguration v1, with only what differs from the defaults.
 
     The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file. What has no successor goes
     to standard error, one a line, with the path of its field.
     """
     notes: list[FieldNote] = []
-    configuration = load_checked(file, scheduler_name, notes=notes, reads_certificates=False, data=_read(file))
-    for line in note_lines(file, notes):
+    data = _read(flags.file)
+    configuration = load_checked(flags.file, flags.scheduler_name, notes=notes, reads_certificates=False, data=data)
+    for line in note_lines(flags.file, notes):
         click.echo(line, err=True)
     click.echo(to_minimal_yaml(configuration), nl=False)
 
 
-@config.command(
+@command(
+    parent=config,
     short_help="Print the JSON Schema of KubeSchedulerConfiguration v1.",
     examples=("bayplan config schema >configuration.schema.json",),
 )
@@ -199,6 +198,12 @@ def schema() -> None:
     It accepts all that bayplan reads. What depends on several fields at once only `bayplan config check` tells.
     """
     click.echo(json.dumps(configuration_schema(), indent=2, ensure_ascii=False))
+
+
+def without_effect(configuration: SchedulerConfiguration) -> Iterator[str]:
+    """Say of each feature gate that was set which of them bayplan takes no notice of."""
+    for name in configuration.feature_gates.without_effect:
+        yield f"{FLAG}: {name} changes nothing in bayplan"
 
 
 def load_checked(

@@ -1,11 +1,14 @@
 """`bayplan demo`: pods come to a made-up cluster and go, packed and spread side by side."""
 
+import asyncio
 import math
+import os
 import shlex
 import shutil
 import sys
 import time
 from collections import deque
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -13,11 +16,13 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import INTERRUPTED
-from bayplan.cli.help_sections import Command
+from bayplan.cli.flags import command
+from bayplan.config.flags import flag
 
 if TYPE_CHECKING:
     from bayplan.simulate.strategy_comparison import StrategyComparison
 
+_NOT_SERVED: Final = 1
 _FRAMES_PER_SECOND: Final = 20
 _MAX_SECONDS: Final = 7.0
 """How long the show takes at most, unless `--speed` is given, but for the time that it holds."""
@@ -39,55 +44,69 @@ def _a_number(_context: click.Context, _option: click.Parameter, speed: float | 
     return speed
 
 
-@click.command(
-    "demo",
-    cls=Command,
+@dataclass(frozen=True, kw_only=True)
+class _Flags:
+    nodes: int = flag("--nodes INT", "Size of the cluster.", default=30, type=click.IntRange(1, 5000))
+    pods: int = flag("--pods INT", "How many pods come.", default=160, type=click.IntRange(1, 100_000))
+    seed: int = flag("--seed INT", "Another seed, another stream.", default=3, type=int)
+    speed: float | None = flag(
+        "--speed FLOAT",
+        "Pods that come or go per second; by default done within seconds.",
+        type=click.FloatRange(0.1, 1_000_000),
+        callback=_a_number,
+    )
+    live: bool = flag("--live/--no-live", "Draw in place, or print a line for each thing that happens.", default=True)
+    web: bool = flag("--web", "Show the packed cluster, once it is full, on the page of bayplan web instead.")
+    browser: bool | None = flag(
+        "--browser/--no-browser", "With --web: open the page in a browser, which is the default."
+    )
+
+
+@command(
     examples=("bayplan demo", "bayplan demo --nodes 100 --pods 2000 --speed 400", "bayplan demo --web"),
 )
-@click.option("--nodes", type=click.IntRange(1, 5000), default=30, metavar="INT", help="Size of the cluster.")
-@click.option("--pods", type=click.IntRange(1, 100_000), default=160, metavar="INT", help="How many pods come.")
-@click.option("--seed", type=int, default=3, metavar="INT", help="Another seed, another stream.")
-@click.option(
-    "--speed",
-    type=click.FloatRange(0.1, 1_000_000),
-    callback=_a_number,
-    metavar="FLOAT",
-    help="Pods that come or go per second; by default done within seconds.",
-)
-@click.option("--live/--no-live", default=True, help="Draw in place, or print a line for each thing that happens.")
-@click.option(
-    "--web", is_flag=True, help="Show the packed cluster, once it is full, on the page of bayplan web instead."
-)
-@click.option(
-    "--browser/--no-browser", default=None, help="With --web: open the page in a browser, which is the default."
-)
-def demo(*, nodes: int, pods: int, seed: int, speed: float | None, live: bool, web: bool, browser: bool | None) -> None:
+def demo(flags: _Flags) -> None:
     """Watch a made-up cluster being packed, and the same pods being spread, by the real engine.
 
     Pods come and go, with priorities and GPUs; then urgent ones come that evict others, and half of all pods depart.
     MostAllocated packs them, and LeastAllocated, which is kube-scheduler's default, spreads them. Each decision is told
     with its reason. No cluster and no configuration is needed.
     """
-    if browser is not None and not web:
+    if flags.browser is not None and not flags.web:
         raise click.UsageError("--browser and --no-browser are about --web")
     try:
         # Imported here so that the overview of commands does not wait for numpy.
         from bayplan.simulate.strategy_comparison import StrategyComparison  # noqa: PLC0415
 
-        comparison = StrategyComparison(nodes=nodes, pods=pods, seed=seed)
-        if web:
-            from bayplan.cli.demo_page import open_page  # noqa: PLC0415
-
-            open_page(comparison, browser=browser is not False)
+        comparison = StrategyComparison(nodes=flags.nodes, pods=flags.pods, seed=flags.seed)
+        if flags.web:
+            _open_page(comparison, browser=flags.browser is not False)
             return
-        if live and sys.stdout.isatty() and not _is_dumb():
-            _draw(comparison, speed)
+        if flags.live and sys.stdout.isatty() and not _is_dumb():
+            _draw(comparison, flags.speed)
         else:
             _print(comparison)
         click.echo(f"\nHow many nodes your own cluster would need:\n{_OWN_CLUSTER.format(_command())}")
     except KeyboardInterrupt:
         click.echo("bayplan demo: interrupted", err=True)
         raise Exit(INTERRUPTED) from None
+
+
+def _open_page(comparison: "StrategyComparison", *, browser: bool) -> None:
+    """Serve the page until Ctrl-C, on this machine alone; opened in a browser if that is wanted and there is one."""
+    from bayplan.cli.browser import opener  # noqa: PLC0415
+    from bayplan.web.serve import loopback_socket, serve  # noqa: PLC0415
+    from bayplan.web.snapshot import SnapshotSource  # noqa: PLC0415
+
+    configuration, objects = comparison.filled_and_packed()
+    source = SnapshotSource(configuration, objects, name="bayplan demo")
+    try:
+        listening = loopback_socket(0)
+    except OSError as error:
+        click.echo(f"bayplan demo: 127.0.0.1: {os.strerror(error.errno or 0)}", err=True)
+        raise Exit(_NOT_SERVED) from None
+    with listening, opener("bayplan demo", browser=browser) as opened:
+        asyncio.run(serve(source, source.inspector, listening, opened))
 
 
 def _is_dumb() -> bool:

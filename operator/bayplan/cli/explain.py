@@ -1,28 +1,41 @@
 """`bayplan explain`: why a pod of a running scheduler is pending, or where it is."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 import msgspec
 
 from bayplan.api.kinds import path_segment
-from bayplan.cli.cluster_flags import complete_file_name
-from bayplan.cli.flag_groups import OUTPUT, OutputFormat
-from bayplan.cli.help_sections import Command
-from bayplan.cli.scheduler_target import answered, target_options
+from bayplan.cli.answered import answered
+from bayplan.cli.flags import command
+from bayplan.client.leader import Target
 from bayplan.config.errors import InputError
+from bayplan.config.flags import FILE_TEXT, flag
 from bayplan.logs.printable_text import printable
-
-if TYPE_CHECKING:
-    from bayplan.client.leader import Target
 
 _DEFAULT_NAMESPACE: Final = "default"
 
 
-@click.command(
-    cls=Command,
+@dataclass(frozen=True, kw_only=True)
+class _Flags:
+    pod: str | None = flag("[POD]", "Its name, or NAMESPACE/NAME.")
+    filename: str | None = flag(
+        "--filename -f FILE",
+        "Where pods or workloads that are not there yet would go, YAML or JSON; - is standard input.",
+        type=FILE_TEXT,
+    )
+    pending: bool = flag("--pending", "Why all pods wait that do, by reason.")
+    namespace: str | None = flag(
+        "--namespace -n NAME",
+        "Where it is; default, unless POD is NAMESPACE/NAME. With --pending: only the pods there.",
+    )
+    output: str = flag("--output -o table|json", "For people, or for programs.", default="table")
+
+
+@command(
     examples=(
         "bayplan explain web-7d4b9 -n shop",
         "bayplan explain -f pod.yaml",
@@ -30,26 +43,7 @@ _DEFAULT_NAMESPACE: Final = "default"
         "bayplan explain web-7d4b9 --server https://10.0.0.7:10259 --certificate-authority ca.crt",
     ),
 )
-@click.argument("pod", metavar="[POD]", required=False, help="Its name, or NAMESPACE/NAME.")
-@click.option(
-    "--filename",
-    "-f",
-    shell_complete=complete_file_name,
-    metavar="FILE",
-    help="Where pods or workloads that are not there yet would go, YAML or JSON; - is standard input.",
-)
-@click.option("--pending", is_flag=True, help="Why all pods wait that do, by reason.")
-@click.option(
-    "--namespace",
-    "-n",
-    metavar="NAME",
-    help="Where it is; default, unless POD is NAMESPACE/NAME. With --pending: only the pods there.",
-)
-@OUTPUT
-@target_options
-def explain(
-    *, pod: str | None, filename: str | None, pending: bool, namespace: str | None, output: str, target: "Target"
-) -> None:
+def explain(flags: _Flags, target: Target) -> None:
     """Say why POD is pending, what would help, who is ahead of it and what would wake it.
 
     The running scheduler works it out now, by the engine that it schedules with. Of a pod that is on a node it tells
@@ -59,19 +53,19 @@ def explain(
     ServiceAccount bayplan-reader; your own credentials are for the API server only. Or it is asked at --server.
     """
     # Imported here so that the overview of commands does not wait for them.
-    from bayplan.cli.explanation_lines import asked_lines, live_lines, pending_lines, pending_reasons  # noqa: PLC0415  # noqa: PLC0415
+    from bayplan.cli.explanation_lines import asked_lines, live_lines, pending_lines, pending_reasons  # noqa: PLC0415
     from bayplan.live.answers import ExplanationAnswer, SimulationAnswer  # noqa: PLC0415
 
-    if [pod is not None, filename is not None, pending].count(True) != 1:
+    if [flags.pod is not None, flags.filename is not None, flags.pending].count(True) != 1:
         raise click.UsageError("give one of POD, --filename and --pending")
-    as_json = output == OutputFormat.JSON
-    if pending:
-        _show(answered(pending_reasons(target, namespace)), pending_lines, as_json=as_json)
-    elif filename is not None:
-        question = _simulated(target, _body(filename, namespace or _DEFAULT_NAMESPACE))
+    as_json = flags.output == "json"
+    if flags.pending:
+        _show(answered(pending_reasons(target, flags.namespace)), pending_lines, as_json=as_json)
+    elif flags.filename is not None:
+        question = _simulated(target, _body(flags.filename, flags.namespace or _DEFAULT_NAMESPACE))
         _show(answered(question, None if as_json else SimulationAnswer), asked_lines, as_json=as_json)
     else:
-        question = _ask(target, *_pod_named(pod or "", namespace))
+        question = _ask(target, *_pod_named(flags.pod or "", flags.namespace))
         _show(answered(question, None if as_json else ExplanationAnswer), live_lines, as_json=as_json)
 
 
@@ -101,14 +95,14 @@ def _body(file: str, namespace: str) -> bytes:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-async def _simulated(target: "Target", body: bytes) -> dict[str, Any]:
+async def _simulated(target: Target, body: bytes) -> dict[str, Any]:
     from bayplan.client.connect import connect  # noqa: PLC0415
 
     async with connect(target) as client:
         return await client.simulate(body)
 
 
-async def _ask(target: "Target", namespace: str, name: str) -> dict[str, Any]:
+async def _ask(target: Target, namespace: str, name: str) -> dict[str, Any]:
     from bayplan.client.connect import connect  # noqa: PLC0415
     from bayplan.client.errors import RefusedError  # noqa: PLC0415
     from bayplan.client.pod_lookup import what_is_known  # noqa: PLC0415

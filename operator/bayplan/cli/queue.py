@@ -1,17 +1,18 @@
 """`bayplan queue`: the pods that wait for a running scheduler."""
 
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import click
 import msgspec
 
-from bayplan.cli.flag_groups import WIDE_OUTPUT, OutputFormat
-from bayplan.cli.help_sections import Command
-from bayplan.cli.scheduler_target import answered, target_options
+from bayplan.cli.answered import answered
+from bayplan.cli.flags import command
+from bayplan.client.leader import Target
+from bayplan.config.flags import flag
 
 if TYPE_CHECKING:
-    from bayplan.client.leader import Target
     from bayplan.live.answers import QueueAnswer, QueueItem
 
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
@@ -19,13 +20,14 @@ _COLUMNS: Final = ("NAMESPACE", "NAME", "QUEUE", "PRIORITY", "ATTEMPTS", "AGE", 
 _WIDE: Final = (*_COLUMNS, "NOMINATED NODE", "REJECTED BY", "MESSAGE")
 
 
-@click.command(
-    "queue", cls=Command, examples=("bayplan queue", "bayplan queue -n shop -o wide", "bayplan queue -o json")
-)
-@click.option("--namespace", "-n", metavar="NAME", help="Only the pods of this namespace.")
-@WIDE_OUTPUT
-@target_options
-def queue(namespace: str | None, output: str, target: "Target") -> None:
+@dataclass(frozen=True, kw_only=True)
+class _Flags:
+    namespace: str | None = flag("--namespace -n NAME", "Only the pods of this namespace.")
+    output: str = flag("--output -o table|wide|json", "For people, with all columns, or for programs.", default="table")
+
+
+@command(examples=("bayplan queue", "bayplan queue -n shop -o wide", "bayplan queue -o json"))
+def queue(flags: _Flags, target: Target) -> None:
     """List the pods that wait, those that are tried next first.
 
     A pod is active, which is to be tried in its turn; it backs off after an attempt; it is unschedulable, until
@@ -33,16 +35,16 @@ def queue(namespace: str | None, output: str, target: "Target") -> None:
     """
     from bayplan.simulate.tables import Column, Printer  # noqa: PLC0415
 
-    waiting = answered(waiting_pods(target, namespace))
-    if output == OutputFormat.JSON:
+    waiting = answered(waiting_pods(target, flags.namespace))
+    if flags.output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(waiting), indent=2))
         return
-    titles = _WIDE if output == OutputFormat.WIDE else _COLUMNS
+    titles = _WIDE if flags.output == "wide" else _COLUMNS
     rows = [_row(each, waiting.time)[: len(titles)] for each in waiting.items]
     Printer(sys.stdout).listing([Column(title, number=title in {"PRIORITY", "ATTEMPTS"}) for title in titles], rows)
 
 
-async def waiting_pods(target: "Target", namespace: str | None) -> "QueueAnswer":
+async def waiting_pods(target: Target, namespace: str | None) -> "QueueAnswer":
     """Return all pods that wait, or those of a namespace, of as many pages as there are.
 
     Raises:

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -11,12 +12,10 @@ from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cli import nothing_collected
-from bayplan.cli.cluster_flags import FILE_NAME, complete_file_name
-from bayplan.cli.feature_gates import FEATURE_GATES
-from bayplan.cli.flag_groups import SUMMARY_OUTPUT, OutputFormat
-from bayplan.cli.help_sections import Command
+from bayplan.cli.flags import FEATURE_GATES, command
 from bayplan.cli.progress import with_progress
 from bayplan.config.errors import InputError
+from bayplan.config.flags import FILE_TEXT, flag
 
 if TYPE_CHECKING:
     from bayplan.cache.pod_info import PodInfo
@@ -41,9 +40,70 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
     return text
 
 
-@click.command(
-    "simulate",
-    cls=Command,
+@dataclass(frozen=True, kw_only=True)
+class SimulateFlags:
+    """What is simulated, and what is told of it."""
+
+    cluster: Sequence[str] = flag(
+        "--cluster FILE",
+        "Nodes, pods and workloads, YAML or JSON, also compressed by gzip: single objects, several documents, "
+        "or lists as `kubectl get nodes,pods -A -o json` writes them. A directory stands for the files in it. Can "
+        "be given several times; - is standard input.",
+        default=(),
+        required=True,
+        type=FILE_TEXT,
+    )
+    add: Sequence[str] = flag(
+        "--add FILE",
+        "Objects that come, or take the place of those of the same kind and name.",
+        default=(),
+        type=FILE_TEXT,
+    )
+    remove: Sequence[str] = flag(
+        "--remove KIND/NAME|FILE",
+        "Objects that go, with the pods they control; KIND/NAMESPACE/NAME outside of default.",
+        default=(),
+        type=FILE_TEXT,
+    )
+    drain: Sequence[str] = flag("--drain NODE", "Close the node and have its pods scheduled elsewhere.", default=())
+    count: str | None = flag(
+        "--count INT|max",
+        "How many copies of the pod that --add gives fit beside all others: INT are tried, or as many as fit.",
+        callback=_a_count,
+    )
+    repack: bool = flag("--repack", "Place all pods that can move anew, whoever scheduled them.")
+    only: Sequence[str] = flag(
+        "--only namespace=NAME|scheduler=NAME",
+        "With --repack: leave pods of other namespaces and schedulers where they are.",
+        default=(),
+    )
+    config: Sequence[Path] = flag(
+        "--config FILE",
+        "KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Of several it shows "
+        "side by side what each makes of the cluster.",
+        default=(),
+    )
+    scheduler_name: str | None = flag("--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
+    as_scheduler: str | None = flag(
+        "--as-scheduler NAME", "Try the pods of --add as if they named this profile, whichever they name."
+    )
+    validate: str = flag(
+        "--validate strict|warn|ignore",
+        "What becomes of objects that the API server would refuse, unless they came from one: an error, a line on "
+        "standard error, or nothing.",
+        default="strict",
+    )
+    feature_gates: Sequence[str] = FEATURE_GATES()
+    explain: bool = flag("--explain", "Say why: groups of nodes, scores, what helps.")
+    output: str = flag("--output -o table|summary|json", "For people, its end alone, or for programs.", default="table")
+    fail_on_unschedulable: bool = flag(
+        "--fail-on-unschedulable",
+        "End with exit code 3 if a pod finds no node, cannot be read or names no profile, or fewer than --count fit. "
+        "With --add, --remove or --drain: if that is so of more pods than without.",
+    )
+
+
+@command(
     examples=(
         "kubectl get nodes,pods -A -o json | bayplan simulate --cluster - --scheduler-name default-scheduler",
         "bayplan simulate --cluster nodes.yaml --add deployment.yaml --explain",
@@ -53,91 +113,7 @@ def _a_count(_context: click.Context, _option: click.Parameter, text: str | None
         "bayplan simulate --cluster cluster.json.gz --config now.yaml --config tomorrow.yaml",
     ),
 )
-@click.option(
-    "--cluster",
-    required=True,
-    multiple=True,
-    metavar="FILE",
-    shell_complete=complete_file_name,
-    help="Nodes, pods and workloads, YAML or JSON, also compressed by gzip: single objects, several documents, "
-    "or lists as `kubectl get nodes,pods -A -o json` writes them. A directory stands for the files in it. Can "
-    "be given several times; - is standard input.",
-)
-@click.option(
-    "--add",
-    multiple=True,
-    metavar="FILE",
-    shell_complete=complete_file_name,
-    help="Objects that come, or take the place of those of the same kind and name.",
-)
-@click.option(
-    "--remove",
-    multiple=True,
-    metavar="KIND/NAME|FILE",
-    shell_complete=complete_file_name,
-    help="Objects that go, with the pods they control; KIND/NAMESPACE/NAME outside of default.",
-)
-@click.option("--drain", multiple=True, metavar="NODE", help="Close the node and have its pods scheduled elsewhere.")
-@click.option(
-    "--count",
-    metavar="INT|max",
-    callback=_a_count,
-    help="How many copies of the pod that --add gives fit beside all others: INT are tried, or as many as fit.",
-)
-@click.option("--repack", is_flag=True, help="Place all pods that can move anew, whoever scheduled them.")
-@click.option(
-    "--only",
-    multiple=True,
-    metavar="namespace=NAME|scheduler=NAME",
-    help="With --repack: leave pods of other namespaces and schedulers where they are.",
-)
-@click.option(
-    "--config",
-    type=FILE_NAME,
-    multiple=True,
-    metavar="FILE",
-    help="KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Of several it shows "
-    "side by side what each makes of the cluster.",
-)
-@click.option("--scheduler-name", metavar="NAME", help="Rename the only profile: pods ask for it by this name.")
-@click.option(
-    "--as-scheduler", metavar="NAME", help="Try the pods of --add as if they named this profile, whichever they name."
-)
-@click.option(
-    "--validate",
-    type=click.Choice(["strict", "warn", "ignore"]),
-    default="strict",
-    metavar="strict|warn|ignore",
-    help="What becomes of objects that the API server would refuse, unless they came from one: an error, a line on "
-    "standard error, or nothing.",
-)
-@FEATURE_GATES
-@click.option("--explain", is_flag=True, help="Say why: groups of nodes, scores, what helps.")
-@SUMMARY_OUTPUT
-@click.option(
-    "--fail-on-unschedulable",
-    is_flag=True,
-    help="End with exit code 3 if a pod finds no node, cannot be read or names no profile, or fewer than --count fit. "
-    "With --add, --remove or --drain: if that is so of more pods than without.",
-)
-def simulate(
-    *,
-    cluster: Sequence[str],
-    add: Sequence[str],
-    remove: Sequence[str],
-    drain: Sequence[str],
-    count: str | None,
-    repack: bool,
-    only: Sequence[str],
-    config: Sequence[Path],
-    scheduler_name: str | None,
-    as_scheduler: str | None,
-    validate: str,
-    feature_gates: Sequence[str],
-    explain: bool,
-    output: str,
-    fail_on_unschedulable: bool,
-) -> None:
+def simulate(flags: SimulateFlags) -> None:
     """Schedule pods from files, without a cluster.
 
     Pods with a node take room there. Pods without one that name a profile of the configuration are tried in queue
@@ -149,29 +125,29 @@ def simulate(
     from bayplan.cli.simulation_verdict import all_fit  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
 
-    if explain and len(config) > 1:
+    if flags.explain and len(flags.config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
-    if only and not repack:
+    if flags.only and not flags.repack:
         raise click.UsageError("--only is about --repack: give both.")
-    if as_scheduler and not add:
+    if flags.as_scheduler and not flags.add:
         raise click.UsageError("--as-scheduler is about the pods of --add: give both.")
     each_configured, objects, counted, repackings = read_input(
-        cluster,
-        config,
-        scheduler_name,
-        feature_gates,
-        Changes(add, remove, drain, as_scheduler),
-        count=count is not None,
-        repack=only if repack else None,
-        validate=validate,
+        flags.cluster,
+        flags.config,
+        flags.scheduler_name,
+        flags.feature_gates,
+        Changes(flags.add, flags.remove, flags.drain, flags.as_scheduler),
+        count=flags.count is not None,
+        repack=flags.only if flags.repack else None,
+        validate=flags.validate,
     )
-    asked = None if count in (None, ALL_THAT_FIT) else int(count or 0)
+    asked = None if flags.count in (None, ALL_THAT_FIT) else int(flags.count or 0)
     if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, repackings, output=output)
+        reports = compare(each_configured, objects, counted, asked, repackings, output=flags.output)
     else:
         (configured,) = each_configured
-        reports = [_decide(configured, objects, counted, asked, repackings[0], explain=explain, output=output)]
-    if fail_on_unschedulable and not all_fit(each_configured, reports, objects):
+        reports = [_decide(configured, objects, counted, asked, repackings[0], flags=flags)]
+    if flags.fail_on_unschedulable and not all_fit(each_configured, reports, objects):
         raise Exit(NOT_ALL_FIT)
 
 
@@ -182,8 +158,7 @@ def _decide(
     asked: int | None,
     repacking: "Repacking | None",
     *,
-    explain: bool,
-    output: str,
+    flags: SimulateFlags,
 ) -> "Report":
     """Have one configuration decide on the objects, print what comes of it, and return that."""
     from msgspec import UNSET  # noqa: PLC0415
@@ -194,7 +169,7 @@ def _decide(
     from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
     from bayplan.simulate.tables import pod_row  # noqa: PLC0415
 
-    is_table, is_summary = output != OutputFormat.JSON, output == OutputFormat.SUMMARY
+    explain, is_table, is_summary = flags.explain, flags.output != "json", flags.output == "summary"
     simulator = configured.simulator
     objects = repacking.objects if repacking else objects
     with nothing_collected():

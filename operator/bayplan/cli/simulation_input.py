@@ -9,8 +9,7 @@ import click
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import nothing_collected
-from bayplan.cli.config import load_checked
-from bayplan.cli.feature_gates import without_effect
+from bayplan.cli.config import load_checked, without_effect
 from bayplan.config.errors import FieldNote, note_lines, quote
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.simulate.capacity import NotCountedError, counted_pod

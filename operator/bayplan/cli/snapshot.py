@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,8 +11,8 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import BAD_INPUT, tell_line
-from bayplan.cli.cluster_flags import CONTEXT, KUBECONFIG, MASTER, complete_file_name
-from bayplan.cli.help_sections import Command
+from bayplan.cli.flags import command
+from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
 if TYPE_CHECKING:
     from bayplan.snapshot.snapshot import Snapshot
@@ -19,48 +20,37 @@ if TYPE_CHECKING:
 _FAILED = 1
 
 
-@click.command(
-    "snapshot",
-    cls=Command,
+@dataclass(frozen=True, kw_only=True)
+class _Flags:
+    output: str = flag(
+        "--output -o FILE",
+        "Where to write; compressed if it ends in .gz; - is standard output.",
+        required=True,
+        type=FILE_TEXT,
+    )
+    kubeconfig: Path | None = KUBECONFIG()
+    context: str | None = CONTEXT()
+    master: str | None = MASTER()
+    redact: bool = flag("--redact", "Replace names, labels and images by hashes; decisions stay the same.")
+    keep_label: Sequence[str] = flag(
+        "--keep-label KEY",
+        "With --redact: a label that stays with its values, as a configuration names it. Can be given several times.",
+        default=(),
+    )
+    ignore_forbidden: bool = flag(
+        "--ignore-forbidden",
+        "Leave out kinds that you may not list, but for nodes and pods, in place of ending with an error.",
+    )
+
+
+@command(
     examples=(
         "bayplan snapshot -o cluster.json.gz",
         "bayplan snapshot --context production --redact -o redacted.json.gz",
         "bayplan snapshot -o - | bayplan simulate --cluster - --scheduler-name default-scheduler",
     ),
 )
-@click.option(
-    "--output",
-    "-o",
-    required=True,
-    metavar="FILE",
-    shell_complete=complete_file_name,
-    help="Where to write; compressed if it ends in .gz; - is standard output.",
-)
-@KUBECONFIG
-@CONTEXT
-@MASTER
-@click.option("--redact", is_flag=True, help="Replace names, labels and images by hashes; decisions stay the same.")
-@click.option(
-    "--keep-label",
-    multiple=True,
-    metavar="KEY",
-    help="With --redact: a label that stays with its values, as a configuration names it. Can be given several times.",
-)
-@click.option(
-    "--ignore-forbidden",
-    is_flag=True,
-    help="Leave out kinds that you may not list, but for nodes and pods, in place of ending with an error.",
-)
-def snapshot(
-    *,
-    output: str,
-    kubeconfig: Path | None,
-    context: str | None,
-    master: str | None,
-    redact: bool,
-    keep_label: Sequence[str],
-    ignore_forbidden: bool,
-) -> None:
+def snapshot(flags: _Flags) -> None:
     """Write what decisions depend on in a live cluster to a file, for simulate.
 
     Nodes, pods, workloads, volumes and the like are read, cut to the fields that schedulers look at: no environment,
@@ -75,10 +65,10 @@ def snapshot(
     from bayplan.snapshot.output_file import STDOUT, write  # noqa: PLC0415
     from bayplan.snapshot.snapshot import MissingRightsError, pieces  # noqa: PLC0415
 
-    if keep_label and not redact:
+    if flags.keep_label and not flags.redact:
         raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")
     try:
-        taken = asyncio.run(_take(kubeconfig, context, master, ignore_forbidden=ignore_forbidden))
+        taken = asyncio.run(_take(flags))
     except CredentialsError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
@@ -87,9 +77,9 @@ def snapshot(
         raise Exit(_FAILED) from None
     for line in (*taken.forbidden, *taken.unreadable):
         click.echo(f"left out: {line}", err=True)
-    shown = "standard output" if output == STDOUT else quote_unprintable(output)
+    shown = "standard output" if flags.output == STDOUT else quote_unprintable(flags.output)
     try:
-        write(output, pieces(taken, redact=redact, kept_labels=keep_label))
+        write(flags.output, pieces(taken, redact=flags.redact, kept_labels=flags.keep_label))
     except BrokenPipeError:
         raise
     except (OSError, ValueError) as error:
@@ -101,12 +91,10 @@ def snapshot(
     click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)
 
 
-async def _take(
-    kubeconfig: Path | None, context: str | None, master: str | None, *, ignore_forbidden: bool
-) -> "Snapshot":
+async def _take(flags: _Flags) -> "Snapshot":
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.snapshot.listing import list_kind  # noqa: PLC0415
     from bayplan.snapshot.snapshot import take_snapshot  # noqa: PLC0415
 
-    credentials = load_credentials(kubeconfig, context, master=master)
-    return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=ignore_forbidden)
+    credentials = load_credentials(flags.kubeconfig, flags.context, master=flags.master)
+    return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=flags.ignore_forbidden)

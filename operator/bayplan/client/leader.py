@@ -5,6 +5,7 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, TypeVar
 
+import click
 import msgspec
 
 from bayplan.api.client import ApiClient
@@ -12,6 +13,7 @@ from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
+from bayplan.config.flags import CONTEXT, KUBECONFIG, flag
 
 LEASE: Final = "bayplan"
 """The Lease of the manifests."""
@@ -21,25 +23,41 @@ ACCOUNT: Final = "bayplan"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Which scheduler is asked, and by whom, as options say it.
+    """Which scheduler is asked, and by whom, as flags say it.
 
     Without `server` it is the pod that holds the Lease, by a port-forward. The token is that of `token_file`, or the
     kubeconfig's own with `own_token`, or one of the ServiceAccount `bayplan-reader`.
     """
 
-    kubeconfig: Path | None = None
-    context: str | None = None
-    namespace: str | None = None
-    """Where the scheduler runs; None looks where the manifests put it."""
-    lease: str = LEASE
-    service_account: str = ACCOUNT
-    """The account of the scheduler's pods: no other pod is asked."""
-    server: str | None = None
-    authority: Path | None = None
-    """Who signed the certificate at `server`; None leaves that to the system's authorities."""
-    insecure: bool = False
-    token_file: Path | None = None
-    own_token: bool = False
+    kubeconfig: Path | None = KUBECONFIG()
+    context: str | None = CONTEXT()
+    namespace: str | None = flag(
+        "--scheduler-namespace NAME",
+        "Where the scheduler runs; otherwise bayplan-system or kube-system, if one of them has its Lease.",
+    )
+    lease: str = flag("--lease NAME", "The Lease of its replicas.", default=LEASE)
+    service_account: str = flag(
+        "--scheduler-service-account NAME",
+        "The ServiceAccount of its replicas: no other pod that holds the Lease is asked.",
+        default=ACCOUNT,
+    )
+    server: str | None = flag("--server URL", "Ask the scheduler at https://HOST:10259 instead of by a port-forward.")
+    authority: Path | None = flag("--certificate-authority FILE", "Who signed the certificate at --server, PEM.")
+    """None leaves that to the system's authorities."""
+    insecure: bool = flag("--insecure-skip-tls-verify", "Take any certificate at --server for the scheduler's.")
+    token_file: Path | None = flag("--token-file FILE", "Show the scheduler this token instead of bayplan-reader's.")
+    own_token: bool = flag(
+        "--own-token", "Show the scheduler the token of the kubeconfig: it could act as you with it."
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse flags that do not go together; raises click.UsageError."""
+        if self.server is None and (self.authority is not None or self.insecure):
+            raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify are about --server")
+        if self.authority is not None and self.insecure:
+            raise click.UsageError("--certificate-authority and --insecure-skip-tls-verify exclude each other")
+        if self.token_file is not None and self.own_token:
+            raise click.UsageError("--token-file and --own-token exclude each other")
 
 
 @dataclass(frozen=True, slots=True)

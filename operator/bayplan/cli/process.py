@@ -1,8 +1,12 @@
-"""The allocators of the C library and of the HTTP client, kept from holding on to what large objects once took."""
+"""What a process of bayplan does at its begin, so that memory goes back, and at its end after it had an HTTP client."""
 
 import ctypes
+import logging
 import os
-from typing import Final
+import sys
+import threading
+from contextlib import suppress
+from typing import Final, NoReturn
 
 # mallopt(3), <malloc.h>
 _M_TRIM_THRESHOLD: Final = -1
@@ -30,3 +34,27 @@ def return_large_blocks() -> bool:
         return False
     settings = ((_M_MMAP_THRESHOLD, _MMAP_BYTES), (_M_TRIM_THRESHOLD, _TRIM_BYTES), (_M_ARENA_MAX, 1))
     return all(mallopt(name, value) for name, value in settings)
+
+
+_FLUSH_SECONDS: Final = 3.0
+"""So long the end waits for who reads log and output."""
+
+
+def end_process(code: int) -> NoReturn:
+    """End with `code` and without taking the interpreter apart (ADR 17); each command that asked an API server ends so.
+
+    All parts have ended by now, but threads of libraries go on: the HTTP client's, and kopf's if it hangs. One that
+    wants the interpreter while that is taken apart aborts the process, or is waited for. What is still to be written is
+    waited for three seconds: who reads it may stand still.
+    """
+    writing = threading.Thread(target=_write_all, name="end", daemon=True)
+    writing.start()
+    writing.join(_FLUSH_SECONDS)
+    os._exit(code)
+
+
+def _write_all() -> None:
+    logging.shutdown()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()

@@ -1,0 +1,134 @@
+"""Commands of click from functions that take groups of flags, and how the help of all of them looks."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
+from functools import partial
+from typing import Any, Final, get_type_hints
+
+import click
+
+from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
+from bayplan.config.errors import ConfigurationError, FieldError
+from bayplan.config.feature_gates import FLAG as FEATURE_GATES_FLAG
+from bayplan.config.flags import FILE_NAME, FLAG, Flag, Read, flag
+from bayplan.logs.formats import redacted
+
+FEATURE_GATES: Final = partial(
+    flag,
+    f"{FEATURE_GATES_FLAG} NAME=BOOL,...",
+    "Switch features of kube-scheduler on or off, such as StorageCapacityScoring=false. Can be given several times.",
+    default=(),
+)
+
+
+def command(
+    *, examples: Sequence[str], parent: click.Group | None = None, short_help: str | None = None
+) -> Callable[[Callable[..., None]], click.Command]:
+    """Make a command of a function whose parameters are groups: dataclasses that have a flag for each field.
+
+    The function gets an instance of each group. The `section` of a group is where the help lists its flags. All that
+    is wrong with flags that are `read` is told together; a group's `__post_init__` may add to it.
+    """
+
+    def command_of(function: Callable[..., None]) -> click.Command:
+        hints = get_type_hints(function)
+        groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+        parameters = {kind: _parameters(kind) for kind in groups.values()}
+
+        def call(**values: object) -> None:
+            errors: list[FieldError] = []
+            read = {name: _read(kind, parameters[kind], values, errors) for name, kind in groups.items()}
+            if errors:
+                raise ConfigurationError(errors)
+            function(**read)
+
+        made = Command(
+            function.__name__,
+            params=[each for kind in groups.values() for each in parameters[kind].values()],
+            callback=call,
+            help=inspect.getdoc(function),
+            short_help=short_help,
+            examples=examples,
+        )
+        if parent is not None:
+            parent.add_command(made)
+        return made
+
+    return command_of
+
+
+def flag_values() -> dict[str, str]:
+    """Return what each flag of the command that runs has for a value, if any, by its name without dashes.
+
+    They are to be shown: passwords in URLs are hidden.
+    """
+    context = click.get_current_context()
+    shown: dict[str, str] = {}
+    for each in context.command.params:
+        value = context.params.get(each.name or "")
+        if value is not None and value != ():
+            text = ",".join(value) if isinstance(value, tuple) else str(value)
+            shown[_long_name(each).removeprefix("--")] = redacted(text)
+    return shown
+
+
+def _parameters(group: type[Any]) -> dict[str, click.Parameter]:
+    """The parameters of a group, by the fields that are flags."""
+    return {
+        each.name: _parameter(each.name, each.metadata[FLAG], each.default, group)
+        for each in fields(group)
+        if FLAG in each.metadata
+    }
+
+
+def _parameter(field: str, declared: Flag, default: object, group: type[Any]) -> click.Parameter:
+    metavar, attributes = declared.metavar, {"help": declared.help, **declared.attributes}
+    if metavar is not None:
+        attributes["metavar"] = metavar
+        if metavar in {"FILE", "[FILE]", "FOLDER"}:
+            attributes.setdefault("type", FILE_NAME)
+        elif "|" in metavar and metavar.islower():
+            attributes.setdefault("type", click.Choice(metavar.split("|")))
+    if not declared.names:
+        return click.Argument([field], required=not (metavar or "").startswith("["), **attributes)
+    # What is made of the text that was given cannot be shown, nor given, as the text.
+    is_shown = isinstance(default, (str, int, float)) and (declared.read is None or "type" in declared.attributes)
+    if is_shown or metavar is None:
+        attributes["default"] = default
+    return SectionOption(
+        declared.names,
+        is_flag=True if metavar is None else None,
+        multiple=isinstance(default, (tuple, frozenset)),
+        section=getattr(group, "section", OPTIONS),
+        **attributes,
+    )
+
+
+def _read(
+    group: type[Any], parameters: Mapping[str, click.Parameter], values: Mapping[str, object], errors: list[FieldError]
+) -> object:
+    """Make a group of the values of parameters, and note what is wrong with them."""
+    given: dict[str, object] = {}
+    reads: dict[str, Read | None] = {each.name: each.metadata[FLAG].read for each in fields(group) if each.metadata}
+    for field, parameter in parameters.items():
+        value, read = values[parameter.name or ""], reads[field]
+        if value is not None and value != ():
+            with _noted(errors):
+                given[field] = value if read is None else read(_long_name(parameter), value)
+    with _noted(errors):
+        return group(**given)
+    return None
+
+
+@contextmanager
+def _noted(errors: list[FieldError]) -> Iterator[None]:
+    try:
+        yield
+    except ConfigurationError as error:
+        errors += error.errors
+
+
+def _long_name(parameter: click.Parameter) -> str:
+    return next((each for each in parameter.opts if each.startswith("--")), parameter.opts[0])

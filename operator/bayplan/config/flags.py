@@ -1,0 +1,105 @@
+"""Flags as fields: what a command takes are frozen dataclasses, and each of their fields declares its flag once."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import field
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import click
+from click.shell_completion import CompletionItem
+
+from bayplan.config.errors import ConfigurationError, invalid
+from bayplan.config.feature_gates import BOOLEANS
+from bayplan.config.fields import parse_duration
+
+Read = Callable[[str, Any], Any]
+"""Makes the value of a field of a flag's name and what was given with it; raises ConfigurationError."""
+
+FLAG: Final = "flag"
+"""Where the metadata of a field has its `Flag`."""
+
+
+class Flag(NamedTuple):
+    """A flag as the field of a group declares it."""
+
+    names: Sequence[str]
+    metavar: str | None
+    help: str
+    read: Read | None
+    attributes: dict[str, Any]
+    """What else `click.Option` takes."""
+
+
+def flag(spec: str, text: str, *, default: Any = None, read: Read | None = None, **attributes: Any) -> Any:  # noqa: ANN401  of the field
+    """Declare a field as a flag, which `spec` names as the help does: `--output -o table|json`; `text` is its help.
+
+    Without a value behind its name it is a switch, and without a name it is an argument. Words in lower case are the
+    only values, and a FILE or FOLDER is a path. A flag whose default is a collection can be given several times. A flag
+    that was not given leaves its field the default, which is made anew if it is a function. `read` makes the value of
+    what was given; all that is wrong is then told at once.
+    """
+    words = spec.split()
+    names = [word for word in words if word.startswith("-")]
+    metavar = None if words[-1] in names else words[-1]
+    if metavar is None and default is None and "/" not in spec:
+        default = False
+    declared = Flag(names, metavar, text, read, attributes)
+    if callable(default):
+        return field(default_factory=default, metadata={FLAG: declared})
+    return field(default=default, metadata={FLAG: declared})
+
+
+class FileNameType(click.ParamType[Any]):
+    """The name of a file, which need not exist: what reads or writes it says in one line what is wrong.
+
+    `click.Path` looks at the file by itself, and tells of some errors in words of its own.
+    """
+
+    name = "file"
+
+    def __init__(self, made: Callable[[str], object]) -> None:
+        self._made = made
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> object:
+        """Return the name as what the field holds."""
+        return self._made(value)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Have the shell complete the name, since it knows how to quote it."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE_NAME: Final = FileNameType(Path)
+"""The type of every flag that is a file's name and nothing else."""
+FILE_TEXT: Final = FileNameType(str)
+"""The type of flags that may also be something else, such as `-` for standard input."""
+PORT: Final = click.IntRange(0, 65535)
+
+KUBECONFIG: Final = partial(
+    flag,
+    "--kubeconfig FILE",
+    "How to reach the cluster; otherwise $KUBECONFIG, the pod's own account, ~/.kube/config.",
+)
+CONTEXT: Final = partial(flag, "--context NAME", "The kubeconfig context to use.")
+MASTER: Final = partial(flag, "--master URL", "The API server, in place of the one that the kubeconfig names.")
+
+
+def boolean(name: str, text: str) -> bool:
+    """Read what Go's strconv.ParseBool reads; raises ConfigurationError."""
+    if text not in BOOLEANS:
+        raise ConfigurationError([invalid(name, text, "must be true or false")])
+    return BOOLEANS[text]
+
+
+def seconds(name: str, text: str) -> float:
+    """Read a duration of no less than 0; raises ConfigurationError."""
+    duration = parse_duration(text)
+    if duration is None or duration.total_seconds() < 0:
+        raise ConfigurationError([invalid(name, text, 'must be a duration such as "10s"')])
+    return duration.total_seconds()
+
+
+def items(_name: str, values: Sequence[str]) -> tuple[str, ...]:
+    """Read lists with commas between their items, as one list."""
+    return tuple(part.strip() for value in values for part in value.split(",") if part.strip())
