@@ -11,7 +11,7 @@ import msgspec
 from bayplan.api.kinds import path_segment
 from bayplan.cli.answered import answered
 from bayplan.cli.flags import command
-from bayplan.client.leader import Target
+from bayplan.client.leader import Target, what_is_known
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, flag
 from bayplan.logs.printable_text import printable
@@ -105,7 +105,6 @@ async def _simulated(target: Target, body: bytes) -> dict[str, Any]:
 async def _ask(target: Target, namespace: str, name: str) -> dict[str, Any]:
     from bayplan.client.connect import connect  # noqa: PLC0415
     from bayplan.client.errors import RefusedError  # noqa: PLC0415
-    from bayplan.client.pod_lookup import what_is_known  # noqa: PLC0415
 
     async with connect(target) as client:
         try:

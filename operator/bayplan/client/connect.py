@@ -1,26 +1,36 @@
 """Leads from what a person says to a client of the scheduler that is meant."""
 
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+import msgspec
+
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
-from bayplan.api.errors import CredentialsError
+from bayplan.api.errors import DECODE_ERRORS, CredentialsError
+from bayplan.api.kinds import path_segment
 from bayplan.api.trust import verifying_context
-from bayplan.client.errors import CannotLogInError
+from bayplan.client.errors import CannotLogInError, ClientError, answer_to, unexpected
 from bayplan.client.leader import Target, find_leader, find_namespace
 from bayplan.client.port_forward import LOCAL, port_forward
-from bayplan.client.reader_token import ReaderToken
 from bayplan.client.scheduler_client import SchedulerClient
 
 SECURE_PORT: Final = 10259
 _MAX_FILE_BYTES: Final = 2**20
 _LOCAL_HOSTS: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _REQUESTS_PER_SECOND: Final = 20.0
+
+READER: Final = "bayplan-reader"
+"""The ServiceAccount that is shipped for it."""
+_LIFETIME_SECONDS: Final = 600
+"""The shortest that the API server gives."""
+_RENEWED_AFTER: Final = 0.8
 
 Token = Callable[[], Awaitable[str | None]]
 
@@ -56,7 +66,7 @@ async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
     credentials = load_credentials(target.kubeconfig, target.context)
     api = await _api(credentials, stack)
     pod = await find_leader(api, target)
-    token = _given_token(target, credentials) or ReaderToken(api, pod.namespace)
+    token = _given_token(target, credentials) or _ReaderToken(api, pod.namespace)
     port = await stack.enter_async_context(port_forward(credentials, pod.namespace, pod.name, SECURE_PORT))
     url = f"https://{LOCAL}:{port}"
     return await stack.enter_async_context(SchedulerClient(url, token, tls=_unverified()))
@@ -70,7 +80,7 @@ async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
     if given is not None:
         return given
     api = await _api(credentials, stack)
-    return ReaderToken(api, await find_namespace(api, target.namespace, target.lease))
+    return _ReaderToken(api, await find_namespace(api, target.namespace, target.lease))
 
 
 async def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
@@ -143,3 +153,61 @@ def _read(file: Path, flag: str) -> bytes:
     if len(data) > _MAX_FILE_BYTES:
         raise CannotLogInError(f"{flag}: {file} has more than {_MAX_FILE_BYTES >> 20} MiB")
     return data
+
+
+class _Status(msgspec.Struct):
+    token: str = ""
+
+
+class _TokenRequest(msgspec.Struct):
+    status: _Status = msgspec.field(default_factory=_Status)
+
+
+class _ReaderToken:
+    """Gives tokens of the ServiceAccount `bayplan-reader` that last ten minutes; whoever asks a scheduler relies on it.
+
+    The scheduler's pod is shown no other credentials: what it could do with this token is to read what it tells anyway.
+    A token is asked for when one is needed, and again when most of its time is over. Raises ClientError where there is
+    none, with the right that is missing.
+    """
+
+    def __init__(self, api: ApiClient, namespace: str) -> None:
+        self._api = api
+        self._namespace = namespace
+        self._token = ""
+        self._until = 0.0
+
+    async def __call__(self) -> str:
+        """Return a token that still holds for a while."""
+        if not self._token or time.monotonic() >= self._until:
+            now = time.monotonic()
+            self._token = await self._request()
+            self._until = now + _RENEWED_AFTER * _LIFETIME_SECONDS
+        return self._token
+
+    async def _request(self) -> str:
+        account = f"{self._namespace}/{READER}"
+        path = f"/api/v1/namespaces/{path_segment(self._namespace)}/serviceaccounts/{READER}/token"
+        body = {
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenRequest",
+            "spec": {"expirationSeconds": _LIFETIME_SECONDS},
+        }
+        answer = await answer_to(self._api, "POST", path, msgspec.json.encode(body))
+        if answer.status == HTTPStatus.NOT_FOUND:
+            raise ClientError(
+                f"there is no ServiceAccount {account} to ask with: it comes with the manifests; "
+                "or give a token of your own, by --token-file or --own-token"
+            )
+        if answer.status == HTTPStatus.FORBIDDEN:
+            raise ClientError(
+                f"you may not have a token of ServiceAccount {account}: the right to it is `create` of "
+                "serviceaccounts/token; or give a token of your own, by --token-file or --own-token"
+            )
+        try:
+            token = msgspec.json.decode(answer.body, type=_TokenRequest).status.token
+        except DECODE_ERRORS:
+            token = ""
+        if not token:
+            raise unexpected(f"no token of ServiceAccount {account}", answer)
+        return token
