@@ -184,7 +184,7 @@ def test_a_simulation_says_that_it_calls_no_extender(simulate, tmp_path):
 
 
 def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):
-    monkeypatch.setattr("bayplan.cli.simulate.MAX_VERDICTS", 1)
+    monkeypatch.setattr("bayplan.cli.simulation.MAX_VERDICTS", 1)
     code, _, err = simulate("--cluster", CLUSTER, "--explain", "-o", "json")
     assert code == 2
     assert "give fewer pods" in err

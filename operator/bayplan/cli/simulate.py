@@ -1,35 +1,17 @@
 """`bayplan simulate`: the scheduler on objects from files."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
-from bayplan.cli import nothing_collected
 from bayplan.cli.flags import FEATURE_GATES, command
-from bayplan.cli.progress import with_progress
-from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, flag
 
-if TYPE_CHECKING:
-    from bayplan.cache.pod_info import PodInfo
-    from bayplan.cli.simulation_input import Configured
-    from bayplan.simulate.alike_pods import AlikePods
-    from bayplan.simulate.cluster_objects import ClusterObjects
-    from bayplan.simulate.decision import Decision
-    from bayplan.simulate.repack import Repacking
-    from bayplan.simulate.report import Report
-    from bayplan.simulate.simulator import Simulator
-    from bayplan.simulate.tables import Row
-
-MAX_VERDICTS: Final = 5_000_000
-"""Most verdicts (pods times nodes) that JSON may hold: some gigabytes."""
 NOT_ALL_FIT: Final = 3
 """Exit code of `--fail-on-unschedulable` when a pod found no node, or could not be read."""
 
@@ -120,9 +102,8 @@ def simulate(flags: SimulateFlags) -> None:
     order, by the engine that `bayplan run` uses. A pod that cannot be read is reported and skipped.
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.cli.comparison import compare  # noqa: PLC0415
+    from bayplan.cli.simulation import all_fit, compare, decide  # noqa: PLC0415
     from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
-    from bayplan.cli.simulation_verdict import all_fit  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415
 
     if flags.explain and len(flags.config) > 1:
@@ -131,121 +112,19 @@ def simulate(flags: SimulateFlags) -> None:
         raise click.UsageError("--only is about --repack: give both.")
     if flags.as_scheduler and not flags.add:
         raise click.UsageError("--as-scheduler is about the pods of --add: give both.")
-    each_configured, objects, counted, repackings = read_input(
+    given = read_input(
         flags.cluster,
         flags.config,
         flags.scheduler_name,
         flags.feature_gates,
         Changes(flags.add, flags.remove, flags.drain, flags.as_scheduler),
-        count=flags.count is not None,
+        count=flags.count,
         repack=flags.only if flags.repack else None,
         validate=flags.validate,
     )
-    asked = None if flags.count in (None, ALL_THAT_FIT) else int(flags.count or 0)
-    if len(each_configured) > 1:
-        reports = compare(each_configured, objects, counted, asked, repackings, output=flags.output)
+    if len(given.each_configured) > 1:
+        reports = compare(given, output=flags.output)
     else:
-        (configured,) = each_configured
-        reports = [_decide(configured, objects, counted, asked, repackings[0], flags=flags)]
-    if flags.fail_on_unschedulable and not all_fit(each_configured, reports, objects):
+        reports = [decide(given, explain=flags.explain, output=flags.output)]
+    if flags.fail_on_unschedulable and not all_fit(given, reports):
         raise Exit(NOT_ALL_FIT)
-
-
-def _decide(
-    configured: "Configured",
-    objects: "ClusterObjects",
-    counted: "PodInfo | None",
-    asked: int | None,
-    repacking: "Repacking | None",
-    *,
-    flags: SimulateFlags,
-) -> "Report":
-    """Have one configuration decide on the objects, print what comes of it, and return that."""
-    from msgspec import UNSET  # noqa: PLC0415
-
-    from bayplan.simulate.alike_pods import AlikePods  # noqa: PLC0415
-    from bayplan.simulate.capacity import how_many_fit  # noqa: PLC0415
-    from bayplan.simulate.explained_attempts import ExplainedAttempts  # noqa: PLC0415
-    from bayplan.simulate.simulator import ExplanationTooLargeError  # noqa: PLC0415
-    from bayplan.simulate.tables import pod_row  # noqa: PLC0415
-
-    explain, is_table, is_summary = flags.explain, flags.output != "json", flags.output == "summary"
-    simulator = configured.simulator
-    objects = repacking.objects if repacking else objects
-    with nothing_collected():
-        simulator.add(objects)
-    has_verdicts = explain and not is_table
-    _check_size(objects, simulator, verdicts=has_verdicts)
-    explained, alike = ExplainedAttempts(), AlikePods()
-    rows: list[Row] = []
-    decisions = with_progress(
-        partial(explained.step, simulator)
-        if has_verdicts
-        else partial(simulator.step, scores=is_table, reasons=explain and not is_summary),
-        simulator.queue.pending()["active"],
-        hidden=explain and is_table and sys.stdout.isatty(),
-    )
-    try:
-        for each in decisions:
-            if is_table:
-                rows.append(pod_row(each))
-                if alike.is_first(each.pod, rows[-1]) and not is_summary:
-                    _print_explanation(each)
-    except ExplanationTooLargeError as error:
-        raise InputError(f"--explain: {error}; give fewer pods or nodes, or leave it out") from None
-    report = simulator.report()
-    report.repack = repacking.outcome(simulator) if repacking else UNSET
-    if counted is not None:
-        report.count = how_many_fit(simulator, configured.configuration, counted, asked)
-    if is_table:
-        _print(report, rows, alike if explain else None, is_summary=is_summary)
-    else:
-        sys.stdout.writelines(piece.decode() for piece in explained.pieces(report))
-    return report
-
-
-def _check_size(objects: "ClusterObjects", simulator: "Simulator", *, verdicts: bool) -> None:
-    pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
-    if verdicts and pods * nodes > MAX_VERDICTS:
-        text = f"{pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods"
-        raise InputError(f"--explain: {text}")
-
-
-def _print_explanation(decision: "Decision") -> None:
-    """Print the explanation of a decision, if there is one."""
-    from bayplan.scheduler.cycle import Placement  # noqa: PLC0415
-    from bayplan.simulate.report import preemption  # noqa: PLC0415
-    from bayplan.simulate.tables import Printer, print_explanation, print_preemption  # noqa: PLC0415
-
-    outcome = decision.outcome
-    if outcome is not None and outcome.explanation is not None:
-        printer = Printer(sys.stdout)
-        print_explanation(printer, decision.pod, outcome.explanation)
-        if not isinstance(outcome, Placement) and outcome.candidates:
-            print_preemption(printer, decision.pod, preemption(outcome.candidates))
-
-
-def _print(report: "Report", rows: "list[Row]", alike: "AlikePods | None", *, is_summary: bool) -> None:
-    from msgspec import UNSET  # noqa: PLC0415
-
-    from bayplan.simulate.capacity import capacity_lines  # noqa: PLC0415
-    from bayplan.simulate.repack import repack_lines  # noqa: PLC0415
-    from bayplan.simulate.tables import Printer, print_pods, print_summary  # noqa: PLC0415
-
-    printer = Printer(sys.stdout)
-    tried = {row[0] for row in rows}
-    told = rows if alike is None else [*alike.rows()]
-    for pod in report.pods:
-        key = f"{pod.namespace}/{pod.name}"
-        if key not in tried:
-            told.append((key, "-", "", pod.attempts[-1].message or ""))
-    if told and not is_summary:
-        print_pods(printer, told)
-        printer.line()
-    print_summary(printer, report.summary)
-    if report.repack is not UNSET:
-        for line in repack_lines(report.repack):
-            printer.line(f"Repack: {line}")
-    if report.count is not UNSET:
-        for line in capacity_lines(report.count):
-            printer.line(line)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import click
 
+from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import nothing_collected
 from bayplan.cli.config import load_checked, without_effect
@@ -62,6 +63,8 @@ class SimulationInput(NamedTuple):
     counted: PodInfo | None
     repackings: Sequence[Repacking | None]
     """What each configuration is to place anew, where that was asked."""
+    asked: int | None
+    """How many of the pod that is counted are tried at most."""
 
 
 def read_input(
@@ -71,15 +74,15 @@ def read_input(
     feature_gates: Sequence[str],
     changes: Changes = NO_CHANGES,
     *,
-    count: bool = False,
+    count: str | None = None,
     repack: Sequence[str] | None = None,
     validate: str = Validate.WARN,
 ) -> SimulationInput:
     """Read configurations and objects, and say on standard error what was skipped and what has no effect.
 
     Without `configs` there is the default configuration. With `repack`, each gets the pods that it names, or all that
-    run, to be placed anew. What cannot be used ends the command with a line for each mistake; `validate` is one of
-    Validate.
+    run, to be placed anew. With `count` the pods that were added are taken out of the cluster. What cannot be used
+    ends the command with a line for each mistake; `validate` is one of Validate.
     """
     validation = Validation(Validate(validate))
     each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
@@ -90,13 +93,14 @@ def read_input(
     _tell_of_skipped(objects)
     if changes.as_scheduler and not all(changes.as_scheduler in each.simulator.frameworks for each in each_configured):
         raise ClusterFileError(f"--as-scheduler: no profile is named {quote(changes.as_scheduler)}")
-    counted = _counted(objects, [each.simulator for each in each_configured]) if count else None
+    counted = _counted(objects, [each.simulator for each in each_configured]) if count is not None else None
     names = [[*each.simulator.frameworks] for each in each_configured]
     repackings = [None if repack is None else repacked(objects, each, repack) for each in names]
     for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
         click.echo(line, err=True)
     _tell_of_input([each.objects if each else objects for each in repackings], names, counted)
-    return SimulationInput(each_configured, objects, counted, repackings)
+    asked = None if count is None or count == ALL_THAT_FIT else int(count)
+    return SimulationInput(each_configured, objects, counted, repackings, asked)
 
 
 def _counted(objects: ClusterObjects, simulators: Sequence[Simulator]) -> PodInfo:
