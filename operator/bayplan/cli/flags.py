@@ -23,6 +23,10 @@ FEATURE_GATES: Final = partial(
 )
 
 
+_GroupFlag = tuple[str, Read | None, click.Parameter]
+"""A field that is a flag, what reads its value, and the parameter of the command."""
+
+
 def command(
     *, examples: Sequence[str], parent: click.Group | None = None, short_help: str | None = None
 ) -> Callable[[Callable[..., None]], click.Command]:
@@ -35,18 +39,18 @@ def command(
     def command_of(function: Callable[..., None]) -> click.Command:
         hints = get_type_hints(function)
         groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
-        parameters = {kind: _parameters(kind) for kind in groups.values()}
+        flags = {name: _flags(kind) for name, kind in groups.items()}
 
         def call(**values: object) -> None:
             errors: list[FieldError] = []
-            read = {name: _read(kind, parameters[kind], values, errors) for name, kind in groups.items()}
+            read = {name: _read(kind, flags[name], values, errors) for name, kind in groups.items()}
             if errors:
                 raise ConfigurationError(errors)
             function(**read)
 
         made = Command(
             function.__name__,
-            params=[each for kind in groups.values() for each in parameters[kind].values()],
+            params=[parameter for each in flags.values() for _, _, parameter in each],
             callback=call,
             help=inspect.getdoc(function),
             short_help=short_help,
@@ -74,13 +78,12 @@ def flag_values() -> dict[str, str]:
     return shown
 
 
-def _parameters(group: type[Any]) -> dict[str, click.Parameter]:
-    """The parameters of a group, by the fields that are flags."""
-    return {
-        each.name: _parameter(each.name, each.metadata[FLAG], each.default, group)
+def _flags(group: type[Any]) -> Sequence[_GroupFlag]:
+    return [
+        (each.name, each.metadata[FLAG].read, _parameter(each.name, each.metadata[FLAG], each.default, group))
         for each in fields(group)
         if FLAG in each.metadata
-    }
+    ]
 
 
 def _parameter(field: str, declared: Flag, default: object, group: type[Any]) -> click.Parameter:
@@ -107,13 +110,12 @@ def _parameter(field: str, declared: Flag, default: object, group: type[Any]) ->
 
 
 def _read(
-    group: type[Any], parameters: Mapping[str, click.Parameter], values: Mapping[str, object], errors: list[FieldError]
+    group: type[Any], flags: Sequence[_GroupFlag], values: Mapping[str, object], errors: list[FieldError]
 ) -> object:
-    """Make a group of the values of parameters, and note what is wrong with them."""
+    """Make a group of the values of its flags, and note what is wrong with them."""
     given: dict[str, object] = {}
-    reads: dict[str, Read | None] = {each.name: each.metadata[FLAG].read for each in fields(group) if each.metadata}
-    for field, parameter in parameters.items():
-        value, read = values[parameter.name or ""], reads[field]
+    for field, read, parameter in flags:
+        value = values[parameter.name or ""]
         if value is not None and value != ():
             with _noted(errors):
                 given[field] = value if read is None else read(_long_name(parameter), value)

@@ -2,15 +2,14 @@
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli import BAD_INPUT, tell_line
+from bayplan.cli.answered import answered
 from bayplan.cli.flags import command
 from bayplan.client.leader import Target
 from bayplan.config.errors import InputError
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
     from bayplan.web.configurations import ComparedSource
     from bayplan.web.snapshot import SnapshotSource
-
-NOT_REACHED: Final = 1
-"""Exit code where there is no scheduler to show."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,20 +62,14 @@ def web(flags: _Flags, target: Target) -> None:
         raise click.UsageError("--config and --scheduler-name are about --cluster: a scheduler that runs has its own")
     # Imported here so that the overview of commands does not wait for them.
     from bayplan.cli.browser import opener  # noqa: PLC0415
-    from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
     from bayplan.web.serve import serve  # noqa: PLC0415
 
-    if flags.cluster:
-        source = _snapshot(flags)
-        with _listening(flags.port) as listening, opener("bayplan web", browser=flags.browser) as opened:
+    source = _snapshot(flags) if flags.cluster else None
+    with _listening(flags.port) as listening, opener("bayplan web", browser=flags.browser) as opened:
+        if source is not None:
             asyncio.run(serve(source, source.inspector, listening, opened))
-        return
-    try:
-        with _listening(flags.port) as listening, opener("bayplan web", browser=flags.browser) as opened:
-            asyncio.run(_serve_remote(target, listening, opened))
-    except ClientError as error:
-        tell_line(str(error))
-        sys.exit(BAD_INPUT if isinstance(error, CannotLogInError) else NOT_REACHED)
+        else:
+            answered(_serve_remote(target, listening, opened))
 
 
 async def _serve_remote(target: Target, listening: "socket.socket", opened: Callable[[str], None]) -> None:
