@@ -5,7 +5,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from bayplan.config.errors import FieldError, child, forbidden, item, quote
-from bayplan.config.fields import camel_case
+from bayplan.config.settings import camel_case
 from bayplan.config.types import PLUGIN_SET_KEYS, Profile, SchedulerConfiguration
 
 _ONLY_AT_THE_START: Final = ("leader_election", "client_connection", "enable_profiling", "feature_gates")

@@ -5,12 +5,13 @@ Their types, how they are read, and their rules (staging kube-scheduler/config/v
 
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Final
+from typing import Annotated, Any, Final
 
 from bayplan.api.server_url import without_userinfo
 from bayplan.config.errors import FieldError, child, invalid, item, required
-from bayplan.config.fields import Fields, Int64, format_duration, required_name
-from bayplan.config.labels import validate_extended_resource_name
+from bayplan.config.fields import Fields, format_duration, required_name
+from bayplan.config.labels import EXTENDED_RESOURCE
+from bayplan.config.settings import Int64, within
 
 _JITTER_FACTOR = 1.2
 """Up to which pauses between two tries may be longer than the retry period."""
@@ -42,7 +43,7 @@ class ExtenderTLSConfig:
 class ExtenderManagedResource:
     """An extended resource an extender looks after."""
 
-    name: str
+    name: Annotated[str, EXTENDED_RESOURCE]
     """Its name."""
     ignored_by_scheduler: bool = False
     """Whether NodeResourcesFit leaves it to the extender."""
@@ -119,7 +120,7 @@ class ClientConnection:
     """Kept for the round trip; bayplan speaks JSON."""
     qps: float = 50.0
     """Requests a second in the long run; negative is no limit."""
-    burst: int = 100
+    burst: Annotated[int, within(0, None, "must be non-negative")] = 100
     """Requests that may be ahead of `qps`."""
 
 
@@ -144,8 +145,6 @@ def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
             errors.append(invalid(child(path, "weight"), extender.weight, "must have a positive weight applied to it"))
         for position, resource in enumerate(extender.managed_resources):
             name_path = child(item(child(path, "managedResources"), position), "name")
-            if resource.name:
-                errors += validate_extended_resource_name(resource.name, name_path)
             if resource.name in managed:
                 errors.append(invalid(name_path, resource.name, "duplicate extender managed resource name"))
             managed.add(resource.name)
@@ -156,15 +155,7 @@ def validate_extenders(extenders: tuple[Extender, ...]) -> list[FieldError]:
     return errors
 
 
-def decode_client_connection(fields: Fields) -> ClientConnection:
-    """How the API server is reached; a rate of 0 means the default."""
-    connection = fields.build(ClientConnection, zero_counts=False)
-    if connection.burst < 0:
-        fields.invalid("burst", connection.burst, "must be non-negative")
-    return connection
-
-
-def decode_leader_election(fields: Fields, **given: object) -> LeaderElection:
+def decode_leader_election(fields: Fields, **given: Any) -> LeaderElection:  # noqa: ANN401 - values of any field
     """Which replica is at work, checked unless election is switched off; a duration of 0 means the default.
 
     Attributes that are `given` were read before.

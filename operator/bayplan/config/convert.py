@@ -16,9 +16,10 @@ import yaml
 
 from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig
-from bayplan.config.fields import camel_case, format_duration
+from bayplan.config.fields import format_duration
 from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins
+from bayplan.config.settings import OWN, camel_case, settings_of
 from bayplan.config.types import (
     API_VERSION,
     KIND,
@@ -35,9 +36,6 @@ from bayplan.config.types import (
     ScoringStrategyType,
     WeightedStrategy,
 )
-
-OWN_ARGUMENTS: Final = ("pdbPolicy", "minimumRuntimeSeconds", "preemptionDelaySeconds", "scoringStrategies", "measure")
-"""Arguments that stand under `bayplan.io`, of whichever plugin."""
 
 _REDACTED: Final = "REDACTED"
 _SPARSE: Final = (Extender, ExtenderTLSConfig, ExtenderManagedResource)
@@ -118,8 +116,8 @@ class _Writer:
         if isinstance(args, NodeResourcesFitArgs):
             # One takes the place of the other.
             plain.pop("scoringStrategy" if args.scoring_strategies else "scoringStrategies", None)
-        if own := {key: plain.pop(key) for key in OWN_ARGUMENTS if key in plain}:
-            plain["bayplan.io"] = own
+        if own := {each.key: plain.pop(each.key) for each in settings_of(type(args)) if each.own and each.key in plain}:
+            plain[OWN] = own
         return plain
 
     def _strategy(self, strategy: ScoringStrategy) -> dict[str, Any]:

@@ -9,18 +9,17 @@ import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
 from datetime import timedelta
 from enum import StrEnum
 from fractions import Fraction
-from typing import Annotated, Any, Final, Self, TypeVar, get_type_hints
+from typing import Any, Final, Self, TypeVar
 
 from bayplan.config.errors import FieldError, child, invalid, item, required, unsupported
+from bayplan.config.settings import OWN, Int64, Setting, broken_rules, settings_of
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=StrEnum)
-
-Int64 = Annotated[int, "64 bits"]
-"""The kind of integers that may be larger than 32 bits."""
 
 _MAX_HINTS: Final = 100
 
@@ -175,17 +174,28 @@ class Fields:
                 result.append(decode(fields))
         return tuple(result)
 
-    def build(self, kind: Callable[..., _T], *, zero_counts: bool = True, **given: object) -> _T:
+    def setting(self, setting: Setting) -> object:
+        """The value of a field by its type."""
+        if isinstance(setting.hint, type) and issubclass(setting.hint, StrEnum):
+            return self.choice(setting.key, setting.hint) if self.string(setting.key) else None
+        return _READERS[setting.hint](self, setting.key)
+
+    def build(self, kind: type[_T], *, zero_counts: bool = True, checked: bool = True, **given: object) -> _T:
         """Return a dataclass or wire object, its fields read under their names in camel case; `given` were read before.
 
-        A field that is missing or null gets the default of `kind`; without `zero_counts` also one of 0 or "".
+        A field that is missing or null gets the default of `kind`; without `zero_counts` also one of 0 or "". Unless
+        `checked` is false, values that break the rules of their fields are errors.
         """
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if name not in given:
-                value = _READERS[hint](self, camel_case(name))
+        missing = [each for each in settings_of(kind) if each.name not in given]
+        with self.nested(OWN) if any(each.own for each in missing) else nullcontext(self) as own:
+            for each in missing:
+                value = (own if each.own else self).setting(each)
                 if value is not None and (value or zero_counts or value is False):
-                    given[name] = value
-        return kind(**given)
+                    given[each.name] = value
+        built = kind(**given)
+        if checked:
+            self.errors += broken_rules(built, self.path)
+        return built
 
     def finish(self) -> None:
         """Note every field that was not read."""
@@ -218,17 +228,12 @@ _READERS: Final[Mapping[object, Callable[[Fields, str], object]]] = {
     int | None: Fields.integer,
     Int64: lambda fields, name: fields.integer(name, 64),
     str | None: Fields.string,
+    tuple[str, ...]: Fields.strings,
     list[str] | None: lambda fields, name: list(fields.strings(name)) or None,
     float: Fields.number,
     timedelta: Fields.duration,
     bytes: Fields.data,
 }
-
-
-def camel_case(name: str) -> str:
-    """Return the key that a field in snake case has in files."""
-    first, *rest = name.split("_")
-    return first + "".join("HTTPS" if part == "https" else part.capitalize() for part in rest)
 
 
 def required_name(fields: Fields) -> str:

@@ -4,6 +4,7 @@ Sources: apimachinery api/validate/content and component-helpers scheduling/core
 """
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
@@ -13,10 +14,12 @@ from bayplan.api.objects import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     PreferredSchedulingTerm,
+    TopologySpreadConstraint,
 )
 from bayplan.api.selectors import is_label_key, is_label_value
-from bayplan.config.errors import FieldError, child, invalid, invalid_whole, item, quote, unsupported
+from bayplan.config.errors import FieldError, child, invalid, invalid_whole, item, quote, required, unsupported
 from bayplan.config.fields import Fields
+from bayplan.config.settings import Rule, within, word_of
 
 _NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _NAME_RULE: Final = (
@@ -75,19 +78,36 @@ def label_value_problems(value: str) -> list[str]:
     return problems
 
 
-def validate_label_name(name: str, path: str) -> list[FieldError]:
+def validate_label_name(name: str, path: str, _owner: object = None) -> list[FieldError]:
     """One error for each problem of a label key."""
     return [invalid(path, name, problem) for problem in label_key_problems(name)]
 
 
-def validate_extended_resource_name(name: str, path: str) -> list[FieldError]:
+def _validate_group(name: str, path: str, _owner: object) -> list[FieldError]:
+    slash = [invalid(path, name, "resource group name can't contain '/'")] if "/" in name else []
+    return [*slash, *validate_label_name(name, path)]
+
+
+def _validate_extended_resource(name: str, path: str, _owner: object) -> list[FieldError]:
     """Errors unless `name` is one an extender may manage (pkg/apis/core/v1/helper: IsExtendedResourceName)."""
+    if not name:
+        # A missing name is an error already.
+        return []
     if errors := validate_label_name(name, path):
         return errors
     native = "/" not in name or "kubernetes.io/" in name
     if native or name.startswith("requests.") or label_key_problems(f"requests.{name}"):
         return [invalid(path, name, "is an invalid extended resource name")]
     return []
+
+
+def _validate_topology_key(key: str, path: str, _owner: object) -> list[FieldError]:
+    return validate_label_name(key, path) if key else [required(path, "can not be empty")]
+
+
+LABEL_NAME: Final = Rule({"pattern": f"^([^/]+/)?{_NAME}$"}, validate_label_name)
+RESOURCE_GROUP: Final = Rule({"pattern": f"^{_NAME}$"}, _validate_group)
+EXTENDED_RESOURCE: Final = Rule({"pattern": "^([^/]+/.+)?$"}, _validate_extended_resource, required=True)
 
 
 def _subdomain_problems(value: str) -> list[str]:
@@ -102,17 +122,27 @@ def _subdomain_problems(value: str) -> list[str]:
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 _FIELD_OPERATORS: Final = ("In", "NotIn")
+API_RULES: Final[Mapping[type, Mapping[str, Rule]]] = {
+    TopologySpreadConstraint: {
+        "max_skew": within(1, None, "not in valid range (0, inf)", required=True),
+        "topology_key": Rule(LABEL_NAME.schema, _validate_topology_key, required=True),
+        "when_unsatisfiable": word_of(("DoNotSchedule", "ScheduleAnyway")),
+    },
+    # Fewer operators are for fields, so expressions are checked where they are read.
+    NodeSelectorRequirement: {"operator": Rule({"enum": list(_LABEL_OPERATORS)}, required=True)},
+}
+"""The rules for the fields of the API's own types, which the API server checks elsewhere."""
 _DECIMAL: Final = re.compile(r"[-+]?[0-9]{1,30}", re.ASCII)
 
 
 def decode_node_affinity(fields: Fields) -> NodeAffinity:
     """A v1 NodeAffinity whose terms all parse."""
-    required = fields.optional(
+    demanded = fields.optional(
         "requiredDuringSchedulingIgnoredDuringExecution",
         lambda selector: NodeSelector(list(selector.objects("nodeSelectorTerms", _term)) or None),
     )
     preferred = fields.objects("preferredDuringSchedulingIgnoredDuringExecution", _preferred)
-    return NodeAffinity(required, list(preferred) or None)
+    return NodeAffinity(demanded, list(preferred) or None)
 
 
 def decode_label_selector(fields: Fields) -> LabelSelector:

@@ -6,6 +6,7 @@ from typing import Any, Final
 from bayplan.config.errors import FieldWarning, item, quote
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, Extends
+from bayplan.config.settings import OWN
 from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND
 
 _FIT: Final = "NodeResourcesFit"
@@ -97,7 +98,7 @@ def _of_plugins_that_do_not_run(profile: Fields, plugins: Fields, everywhere: se
 def _of_arguments(config: Fields) -> Iterator[FieldWarning]:
     args = config.nested("args")
     if config.raw("name") == _FIT:
-        own = args.nested("bayplan.io")
+        own = args.nested(OWN)
         for strategy in (args.nested("scoringStrategy"), *_objects(own, "scoringStrategies")):
             yield from _of_resources(strategy)
         names = args.raw("ignoredResources")

@@ -1,6 +1,6 @@
 """Plugin arguments: decoding, defaults and validation (pkg/scheduler/apis/config/v1/defaults.go and validation/)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cache
 from typing import Final
@@ -16,15 +16,14 @@ from bayplan.config.errors import (
     invalid_whole,
     item,
     required,
-    unsupported,
 )
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Fields, required_name
-from bayplan.config.labels import decode_label_selector, decode_node_affinity, validate_label_name
+from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
+from bayplan.config.settings import OWN, broken_rules, camel_case
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
     DEFAULT_STORAGE_SHAPE,
-    BalanceMeasure,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
@@ -32,7 +31,6 @@ from bayplan.config.types import (
     NodeHeadroomArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
-    PDBPolicy,
     PluginArgs,
     PodTopologySpreadArgs,
     PodTopologySpreadDefaulting,
@@ -44,10 +42,6 @@ from bayplan.config.types import (
     VolumeBindingArgs,
     WeightedStrategy,
 )
-
-_MAX_SCORE: Final = 10
-OWN_FIELD: Final = "bayplan.io"
-"""The field of a plugin's arguments under which bayplan's additions stand."""
 
 
 @cache
@@ -61,36 +55,29 @@ def decode_args(plugin: str, fields: Fields, gates: FeatureGates) -> PluginArgs:
 
     An argument of a feature that is off is an error, so that nothing changes when the feature comes on.
     """
-    if plugin in _GATED_DECODERS:
-        return _GATED_DECODERS[plugin](fields, gates)
-    return _DECODERS[plugin](fields)
+    return _DECODERS[plugin](fields, gates)
 
 
 def decode_shape(fields: Fields, name: str) -> tuple[UtilizationShapePoint, ...]:
     """The points of a scoring function, as they stand."""
-    return fields.objects(name, lambda each: each.build(UtilizationShapePoint))
+    return fields.objects(name, lambda each: each.build(UtilizationShapePoint, checked=False))
 
 
 def decode_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
     """The `resources` that count in a score: cpu and memory when none are given, weight 1 when it is 0 or not given."""
-    return fields.objects("resources", lambda each: each.build(ResourceSpec, zero_counts=False)) or DEFAULT_RESOURCES
+    return (
+        fields.objects("resources", lambda each: each.build(ResourceSpec, zero_counts=False, checked=False))
+        or DEFAULT_RESOURCES
+    )
 
 
-def validate_resources(resources: tuple[ResourceSpec, ...], path: str) -> list[FieldError]:
-    """Weights must be 1..100; names may repeat."""
-    return [
-        invalid(
-            child(item(path, index), "weight"),
-            each.weight,
-            f"resource weight of {each.name} not in valid range (0, 100]",
-        )
-        for index, each in enumerate(resources)
-        if not 0 < each.weight <= 100
-    ]
+def validate_each(values: Iterable[object], path: str) -> list[FieldError]:
+    """Every element of the list at `path` must keep the rules of its fields."""
+    return [error for index, each in enumerate(values) for error in broken_rules(each, item(path, index))]
 
 
 def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: str) -> list[FieldError]:
-    """At least one point, utilization rising within 0..100, scores within 0..10."""
+    """At least one point, whose utilization rises from point to point."""
     if not shape:
         return [required(path, "at least one point must be specified")]
     errors = []
@@ -99,47 +86,28 @@ def validate_shape(shape: tuple[UtilizationShapePoint, ...], path: str) -> list[
             where = child(item(path, index), "utilization")
             errors.append(invalid(where, shape[index].utilization, "values must be sorted in increasing order"))
             break
-    for index, point in enumerate(shape):
-        if not 0 <= point.utilization <= 100:
-            errors.append(
-                invalid(child(item(path, index), "utilization"), point.utilization, "not in valid range [0, 100]")
-            )
-        if not 0 <= point.score <= _MAX_SCORE:
-            errors.append(
-                invalid(child(item(path, index), "score"), point.score, f"not in valid range [0, {_MAX_SCORE}]")
-            )
-    return errors
+    return errors + validate_each(shape, path)
 
 
 def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
-    ignored = fields.strings("ignoredResources")
-    for index, name in enumerate(ignored):
-        fields.errors += validate_label_name(name, item(fields.at("ignoredResources"), index))
-    groups = fields.strings("ignoredResourceGroups")
-    for index, group in enumerate(groups):
-        path = item(fields.at("ignoredResourceGroups"), index)
-        if "/" in group:
-            fields.errors.append(invalid(path, group, "resource group name can't contain '/'"))
-        fields.errors += validate_label_name(group, path)
     strategy = fields.optional("scoringStrategy", _scoring_strategy)
-    with fields.nested(OWN_FIELD) as own:
+    with fields.nested(OWN) as own:
         several = own.objects("scoringStrategies", _weighted_strategy)
         if several and strategy is not None:
             own.errors.append(forbidden(own.at("scoringStrategies"), "may not be given together with scoringStrategy"))
-    return NodeResourcesFitArgs(ignored, groups, strategy or ScoringStrategy(), several)
+    return fields.build(
+        NodeResourcesFitArgs, scoring_strategy=strategy or ScoringStrategy(), scoring_strategies=several
+    )
 
 
 def _weighted_strategy(fields: Fields) -> WeightedStrategy:
-    weight = fields.integer("weight")
-    if weight is not None and weight <= 0:
-        fields.invalid("weight", weight, "must be greater than 0")
-    return WeightedStrategy(weight or 1, _scoring_strategy(fields))
+    return fields.build(WeightedStrategy, strategy=_scoring_strategy(fields))
 
 
 def _scoring_strategy(fields: Fields) -> ScoringStrategy:
     kind = fields.choice("type", ScoringStrategyType)
     resources = decode_resources(fields)
-    fields.errors += validate_resources(resources, fields.at("resources"))
+    fields.errors += validate_each(resources, fields.at("resources"))
     ratio = "requestedToCapacityRatio"
     given = fields.has(ratio)
     with fields.nested(ratio) as block:
@@ -164,20 +132,7 @@ def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
         seen.add(resource.name)
         if resource.weight != 1:
             fields.errors.append(invalid(child(path, "weight"), resource.weight, "must be 1"))
-    with fields.nested(OWN_FIELD) as own:
-        measure = own.choice("measure", BalanceMeasure, BalanceMeasure.IMPROVEMENT)
-    return NodeResourcesBalancedAllocationArgs(resources, measure or BalanceMeasure.IMPROVEMENT)
-
-
-def _node_affinity(fields: Fields) -> NodeAffinityArgs:
-    return NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity))
-
-
-def _inter_pod_affinity(fields: Fields) -> InterPodAffinityArgs:
-    args = fields.build(InterPodAffinityArgs)
-    if not 0 <= (weight := args.hard_pod_affinity_weight) <= 100:
-        fields.invalid("hardPodAffinityWeight", weight, "not in valid range [0, 100]")
-    return args
+    return fields.build(NodeResourcesBalancedAllocationArgs, resources=resources)
 
 
 def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
@@ -199,17 +154,8 @@ def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
 def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
     selector = fields.optional("labelSelector", decode_label_selector)
     constraint = fields.build(TopologySpreadConstraint, label_selector=selector)
-    if constraint.max_skew <= 0:
-        fields.invalid("maxSkew", constraint.max_skew, "not in valid range (0, inf)")
-    if constraint.topology_key:
-        fields.errors += validate_label_name(constraint.topology_key, fields.at("topologyKey"))
-    else:
-        fields.errors.append(required(fields.at("topologyKey"), "can not be empty"))
-    actions = ("DoNotSchedule", "ScheduleAnyway")
-    if not constraint.when_unsatisfiable:
-        fields.errors.append(required(fields.at("whenUnsatisfiable"), "can not be empty"))
-    elif constraint.when_unsatisfiable not in actions:
-        fields.errors.append(unsupported(fields.at("whenUnsatisfiable"), constraint.when_unsatisfiable, actions))
+    for name, rule in API_RULES[TopologySpreadConstraint].items():
+        fields.errors += rule.check(getattr(constraint, name), fields.at(camel_case(name)), constraint)
     if constraint.label_selector is not None:
         detail = "constraint must not define a selector, as they deduced for each pod"
         fields.errors.append(forbidden(fields.at("labelSelector"), detail))
@@ -220,9 +166,6 @@ def _volume_binding(fields: Fields, gates: FeatureGates) -> VolumeBindingArgs:
     scores = gates.enabled("StorageCapacityScoring")
     shape = decode_shape(fields, "shape")
     args = fields.build(VolumeBindingArgs, shape=shape if scores and shape else DEFAULT_STORAGE_SHAPE)
-    if (seconds := args.bind_timeout_seconds) < 0:
-        detail = "invalid BindTimeoutSeconds, should not be a negative value"
-        fields.invalid("bindTimeoutSeconds", seconds, detail)
     if scores:
         fields.errors += validate_shape(args.shape, fields.at("shape"))
     elif fields.has("shape"):
@@ -262,20 +205,9 @@ def _dynamic_resources(fields: Fields, gates: FeatureGates) -> DynamicResourcesA
 
 
 def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
-    with fields.nested(OWN_FIELD) as own:
-        args = fields.build(
-            DefaultPreemptionArgs,
-            pdb_policy=own.choice("pdbPolicy", PDBPolicy, PDBPolicy.PREFER) or PDBPolicy.PREFER,
-            minimum_runtime_seconds=_seconds(own, "minimumRuntimeSeconds"),
-            preemption_delay_seconds=_seconds(own, "preemptionDelaySeconds"),
-        )
+    args = fields.build(DefaultPreemptionArgs)
     percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
-    of_all, number = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
-    if not 0 <= of_all <= 100:
-        fields.invalid(percentage, of_all, "not in valid range [0, 100]")
-    if number < 0:
-        fields.invalid(absolute, number, "not in valid range [0, inf)")
-    if of_all == number == 0:
+    if args.min_candidate_nodes_percentage == args.min_candidate_nodes_absolute == 0:
         fields.invalid(percentage, 0, f"cannot be zero at the same time as {absolute}")
         fields.invalid(absolute, 0, f"cannot be zero at the same time as {percentage}")
     return args
@@ -292,8 +224,6 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
         if kept.name in seen:
             each.errors.append(duplicate(each.at("name"), kept.name))
         seen.add(kept.name)
-        if not 0 <= kept.percentage <= 100:
-            each.invalid("percentage", kept.percentage, "not in valid range [0, 100]")
         if kept.percentage and kept.amount:
             each.errors.append(forbidden(each.at("amount"), "may not be given together with percentage"))
         try:
@@ -308,25 +238,16 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
     return fields.build(NodeHeadroomArgs, resources=resources or default.resources)
 
 
-def _seconds(fields: Fields, name: str) -> int:
-    seconds = fields.integer(name) or 0
-    if seconds < 0:
-        fields.invalid(name, seconds, "not in valid range [0, inf)")
-    return seconds
-
-
-_DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
-    "DefaultPreemption": _default_preemption,
-    "InterPodAffinity": _inter_pod_affinity,
-    "NodeAffinity": _node_affinity,
-    "NodeHeadroom": _node_headroom,
-    "NodeResourcesBalancedAllocation": _balanced_allocation,
-    "NodeResourcesFit": _node_resources_fit,
-    "PodTopologySpread": _pod_topology_spread,
-}
-_GATED_DECODERS: Final[Mapping[str, Callable[[Fields, FeatureGates], PluginArgs]]] = {
+_DECODERS: Final[Mapping[str, Callable[[Fields, FeatureGates], PluginArgs]]] = {
+    "DefaultPreemption": lambda fields, _: _default_preemption(fields),
     "DynamicResources": _dynamic_resources,
+    "InterPodAffinity": lambda fields, _: fields.build(InterPodAffinityArgs),
+    "NodeAffinity": lambda fields, _: NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity)),
+    "NodeHeadroom": lambda fields, _: _node_headroom(fields),
+    "NodeResourcesBalancedAllocation": lambda fields, _: _balanced_allocation(fields),
+    "NodeResourcesFit": lambda fields, _: _node_resources_fit(fields),
+    "PodTopologySpread": lambda fields, _: _pod_topology_spread(fields),
     "VolumeBinding": _volume_binding,
 }
-TAKE_ARGUMENTS: Final = _DECODERS.keys() | _GATED_DECODERS.keys()
+TAKE_ARGUMENTS: Final = _DECODERS.keys()
 """The plugins that take arguments."""

@@ -17,7 +17,7 @@ from bayplan.config.connections import (
     validate_extenders,
 )
 from bayplan.config.errors import FieldError, FieldNote, forbidden
-from bayplan.config.fields import Fields, camel_case, required_name
+from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, default_plugins, merge_plugins
 from bayplan.config.policy_selection import MAX_WEIGHT, Selection
 from bayplan.config.policy_table import (
@@ -32,6 +32,7 @@ from bayplan.config.policy_table import (
     STRATEGIES,
     Successor,
 )
+from bayplan.config.settings import camel_case
 from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile, SchedulerConfiguration
 from bayplan.config.v1 import complete_plugin_config
 

@@ -16,7 +16,7 @@ from bayplan.api.objects import (
 from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item, required
 from bayplan.config.fields import Fields
 from bayplan.config.labels import validate_label_name
-from bayplan.config.plugin_args import decode_resources, decode_shape, validate_resources, validate_shape
+from bayplan.config.plugin_args import decode_resources, decode_shape, validate_each, validate_shape
 from bayplan.config.policy_table import (
     DEFAULT_SHAPE,
     LABEL_PREFERENCE,
@@ -214,7 +214,7 @@ def _resources(fields: Fields) -> tuple[ResourceSpec, ...]:
     listed = tuple(replace(each, name=RESOURCE_NAMES.get(each.name, each.name)) for each in listed)
     # In 1.16 they were the keys of a map: of two weights of a resource the last one counts.
     counted = tuple({each.name: each for each in listed}.values())
-    if errors := validate_resources(listed, fields.at("resources")):
+    if errors := validate_each(listed, fields.at("resources")):
         if (reduced := _reduced(counted)) is not None:
             return reduced
         fields.errors += errors

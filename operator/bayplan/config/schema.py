@@ -1,8 +1,7 @@
 """The JSON Schema of KubeSchedulerConfiguration v1, from the types that the decoders fill.
 
-Names, types, defaults, words and descriptions are those of the types. The decoders hold ranges as code, so these stand
-in `schema_rules` once more. What depends on several fields is left to `bayplan config check`. The schema refuses
-nothing that is read.
+Names, types, defaults, words, ranges and descriptions are those of the types. What depends on several fields is left
+to `bayplan config check`. The schema refuses nothing that is read.
 """
 
 import ast
@@ -17,14 +16,14 @@ from datetime import timedelta
 from enum import StrEnum
 from itertools import pairwise
 from types import NoneType, UnionType
-from typing import Any, Final, cast, get_args, get_origin, get_type_hints
+from typing import Any, Final, cast, get_args, get_origin
 
 import msgspec
 
 from bayplan.config.connections import Extender, LeaderElection
-from bayplan.config.convert import OWN_ARGUMENTS
-from bayplan.config.fields import Int64, camel_case, format_duration
-from bayplan.config.plugin_args import OWN_FIELD, TAKE_ARGUMENTS, default_args
+from bayplan.config.fields import format_duration
+from bayplan.config.labels import API_RULES
+from bayplan.config.plugin_args import TAKE_ARGUMENTS, default_args
 from bayplan.config.plugin_sets import (
     FORMER_PLUGINS,
     IMPLEMENTED_PLUGINS,
@@ -32,7 +31,7 @@ from bayplan.config.plugin_sets import (
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
 )
-from bayplan.config.schema_rules import ANY_DURATION, BASE64, ELECTION_RULES, RATIO_RULES, REQUIRED, RULES
+from bayplan.config.settings import ANY_DURATION, LASTING, OWN, Int64, camel_case, settings_of
 from bayplan.config.types import (
     API_VERSION,
     KIND,
@@ -88,18 +87,20 @@ class _Definitions:
     def body(self, kind: type, *, skip: tuple[str, ...] = ()) -> Schema:
         """An object with the fields of a type."""
         described, defaults = _field_docstrings(kind), _defaults(kind)
-        must = REQUIRED.get(kind.__name__, [])
+        must: list[str] = []
         properties: Schema = {}
-        for name, hint in get_type_hints(kind, include_extras=True).items():
-            if name in skip:
+        for each in settings_of(kind):
+            if each.name in skip:
                 continue
-            key = camel_case(name)
-            found = {**self._value(hint), **RULES.get(f"{kind.__name__}.{key}", {})}
-            properties[key] = found if key in must else _or_null(found)
-            if name in described:
-                properties[key]["description"] = described[name]
-            if (default := _plain(defaults.get(name))) is not None:
-                properties[key]["default"] = default
+            rule = API_RULES.get(kind, {}).get(each.name, each.rule)
+            found = {**self._value(each.hint), **rule.schema}
+            properties[each.key] = found if rule.required else _or_null(found)
+            if rule.required:
+                must.append(each.key)
+            if each.name in described:
+                properties[each.key]["description"] = described[each.name]
+            if (default := _plain(defaults.get(each.name))) is not None:
+                properties[each.key]["default"] = default
         return {**_object(inspect.getdoc(kind) or "", properties), **({"required": must} if must else {})}
 
     def _definition(self, kind: type) -> Schema:
@@ -122,7 +123,7 @@ class _Definitions:
             return self._strategy(kind)
         body = self.body(kind)
         if kind is LeaderElection:
-            body |= ELECTION_RULES
+            body |= _ELECTION
         return body
 
     def _strategy(self, kind: type) -> Schema:
@@ -134,7 +135,7 @@ class _Definitions:
         if kind is WeightedStrategy:
             own = self.body(kind, skip=("strategy",))
             body |= {"description": own["description"], "properties": {**own["properties"], **body["properties"]}}
-        return {**body, **RATIO_RULES}
+        return {**body, **_RATIO}
 
     def _profile(self) -> Schema:
         body = self.body(Profile, skip=("plugins", "plugin_config"))
@@ -181,9 +182,8 @@ class _Definitions:
         if kind.__name__ not in self.made:
             body = self.body(kind)
             fields = body["properties"]
-            if own := {key: fields.pop(key) for key in OWN_ARGUMENTS if key in fields}:
-                fields[OWN_FIELD] = _object("What bayplan adds to kube-scheduler's arguments.", own)
-                fields[OWN_FIELD]["type"] = ["object", "null"]
+            if own := {each.key: fields.pop(each.key) for each in settings_of(kind) if each.own}:
+                fields[OWN] = _or_null(_object("What bayplan adds to kube-scheduler's arguments.", own))
             self.made[kind.__name__] = body | {"properties": {**head, **fields}}
         return {"$ref": f"#/$defs/{kind.__name__}"}
 
@@ -200,14 +200,34 @@ class _Definitions:
         return dict(_SCALARS[hint])
 
 
+_BASE64: Final = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
+_ELECTION: Final = {
+    "if": {"properties": {"leaderElect": {"const": False}}, "required": ["leaderElect"]},
+    "else": {
+        "properties": {
+            **{
+                name: {"anyOf": [{"type": "null"}, {"type": "string", **LASTING.schema}]}
+                for name in ("leaseDuration", "renewDeadline", "retryPeriod")
+            },
+            "resourceLock": {"enum": ["leases", "", None]},
+        }
+    },
+}
+"""Of LeaderElection: nothing is checked where nobody is elected."""
+_RATIO: Final = {
+    "if": {"properties": {"type": {"const": "RequestedToCapacityRatio"}}},
+    "then": {"properties": {"requestedToCapacityRatio": {"type": "object"}}, "required": ["requestedToCapacityRatio"]},
+    "else": {"properties": {"requestedToCapacityRatio": {"type": "null"}}},
+}
+"""Of a scoring strategy: only one type has a function, and that one must."""
 _SCALARS: Final[Mapping[Any, Schema]] = {
     Int64: {"type": "integer", "minimum": -(2**63), "maximum": 2**63 - 1},
     dict[str, str]: {"type": "object", "additionalProperties": {"type": ["string", "null"]}},
     str: {"type": "string"},
     bool: {"type": "boolean"},
     int: {"type": "integer", "minimum": -(2**31), "maximum": 2**31 - 1},
-    float: {"type": "number"},
-    bytes: {"type": "string", "contentEncoding": "base64", "pattern": BASE64},
+    float: {"type": "number", "minimum": -1e38, "maximum": 1e38},
+    bytes: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
     timedelta: {"type": "string", "pattern": ANY_DURATION},
 }
 

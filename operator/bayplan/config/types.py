@@ -1,25 +1,28 @@
 """The effective configuration: what every other part of bayplan reads, after defaults, merging and validation.
 
-Field names are kube-scheduler's (kubescheduler.config.k8s.io/v1) in snake case. All values are immutable and compare by
-content. Durations are `timedelta`; counts are integers.
+Field names are kube-scheduler's in snake case. All values are immutable and compare by content. Durations are
+`timedelta`. The rules of fields stand in their annotations.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import timedelta
 from enum import StrEnum
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from bayplan.config.fields import Int64, camel_case
+from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
+from bayplan.config.settings import LASTING, NOT_NEGATIVE, OWN, PERCENTAGE, Int64, Rule, camel_case, each_is, within
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
-
 DEFAULT_SCHEDULER_NAME: Final = "bayplan"
 """The schedulerName of a single profile that names none; kube-scheduler would take `default-scheduler`."""
+_NODES_TO_SCORE: Final = within(0, 100, "not in valid range [0-100]")
+_RESOURCE_WEIGHT: Final = within(1, 100, "resource weight of {0.name} not in valid range (0, 100]", or_zero=True)
+_BIND_TIMEOUT: Final = within(0, None, "invalid BindTimeoutSeconds, should not be a negative value")
 
 
 class ScoringStrategyType(StrEnum):
@@ -43,7 +46,7 @@ class ResourceSpec:
 
     name: str = ""
     """Its name on nodes and pods, such as `cpu` or `nvidia.com/gpu`."""
-    weight: Int64 = 1
+    weight: Annotated[Int64, _RESOURCE_WEIGHT] = 1
     """Its share of the score, 1..100."""
 
 
@@ -51,9 +54,9 @@ class ResourceSpec:
 class UtilizationShapePoint:
     """A point of a scoring function; between points the function is a straight line."""
 
-    utilization: int = 0
+    utilization: Annotated[int, PERCENTAGE] = 0
     """Per cent of the node's allocatable, 0..100, increasing from point to point."""
-    score: int = 0
+    score: Annotated[int, within(0, 10, "not in valid range [0, 10]")] = 0
     """0..10."""
 
 
@@ -66,7 +69,7 @@ DEFAULT_STORAGE_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePo
 class ScoringStrategy:
     """How NodeResourcesFit turns requests and allocatable into a score."""
 
-    type: ScoringStrategyType = ScoringStrategyType.LEAST_ALLOCATED
+    type: Annotated[ScoringStrategyType, Rule(required=True)] = ScoringStrategyType.LEAST_ALLOCATED
     """Which function."""
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
     """What counts; never empty. A name listed twice counts twice, as in kube-scheduler."""
@@ -78,7 +81,7 @@ class ScoringStrategy:
 class WeightedStrategy:
     """One of several strategies that score together."""
 
-    weight: int = 1
+    weight: Annotated[int, within(1, None, "must be greater than 0")] = 1
     """What its score is multiplied by, 1 or more."""
     strategy: ScoringStrategy = ScoringStrategy()
     """How it scores."""
@@ -88,13 +91,13 @@ class WeightedStrategy:
 class NodeResourcesFitArgs:
     """Arguments of NodeResourcesFit."""
 
-    ignored_resources: tuple[str, ...] = ()
+    ignored_resources: Annotated[tuple[str, ...], each_is(LABEL_NAME)] = ()
     """Extended resources the filter does not look at."""
-    ignored_resource_groups: tuple[str, ...] = ()
+    ignored_resource_groups: Annotated[tuple[str, ...], each_is(RESOURCE_GROUP)] = ()
     """Prefixes (the part before `/`) of extended resources the filter does not look at."""
     scoring_strategy: ScoringStrategy = ScoringStrategy()
     """How nodes are scored."""
-    scoring_strategies: tuple[WeightedStrategy, ...] = ()
+    scoring_strategies: Annotated[tuple[WeightedStrategy, ...], OWN] = ()
     """Strategies whose weighted scores are added up, in place of `scoring_strategy`; bayplan's own."""
 
 
@@ -113,7 +116,7 @@ class NodeResourcesBalancedAllocationArgs:
 
     resources: tuple[ResourceSpec, ...] = DEFAULT_RESOURCES
     """What should be used in equal parts; each once, weight 1."""
-    measure: BalanceMeasure = BalanceMeasure.IMPROVEMENT
+    measure: Annotated[BalanceMeasure, OWN] = BalanceMeasure.IMPROVEMENT
     """What it looks at; bayplan's own."""
 
 
@@ -129,7 +132,7 @@ class NodeAffinityArgs:
 class InterPodAffinityArgs:
     """Arguments of InterPodAffinity."""
 
-    hard_pod_affinity_weight: int = 1
+    hard_pod_affinity_weight: Annotated[int, PERCENTAGE] = 1
     """Score of existing pods whose required affinity matches the pod, 0..100."""
     ignore_preferred_terms_of_existing_pods: bool = False
     """Whether preferred terms of existing pods are left out when the pod itself has none."""
@@ -149,7 +152,7 @@ class PodTopologySpreadArgs:
 class VolumeBindingArgs:
     """Arguments of VolumeBinding."""
 
-    bind_timeout_seconds: Int64 = 600
+    bind_timeout_seconds: Annotated[Int64, _BIND_TIMEOUT] = 600
     """How long volumes may take to be bound; 0 or more."""
     shape: tuple[UtilizationShapePoint, ...] = DEFAULT_STORAGE_SHAPE
     """The score of a node by how full its storage would be; at least one point."""
@@ -159,9 +162,9 @@ class VolumeBindingArgs:
 class DynamicResourcesArgs:
     """Arguments of DynamicResources."""
 
-    filter_timeout: timedelta = timedelta(seconds=10)
+    filter_timeout: Annotated[timedelta, LASTING] = timedelta(seconds=10)
     """How long filtering one node may take; 0 is no limit."""
-    binding_timeout: timedelta = timedelta(seconds=600)
+    binding_timeout: Annotated[timedelta, LASTING] = timedelta(seconds=600)
     """How long devices may take to be ready; at least 1 s."""
 
 
@@ -178,15 +181,15 @@ class PDBPolicy(StrEnum):
 class DefaultPreemptionArgs:
     """Arguments of DefaultPreemption; the larger of both numbers of nodes is searched."""
 
-    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_percentage: Annotated[int, PERCENTAGE] = 10
     """Per cent of the nodes that are searched for victims, 0..100."""
-    min_candidate_nodes_absolute: int = 100
+    min_candidate_nodes_absolute: Annotated[int, NOT_NEGATIVE] = 100
     """Number of nodes that are searched for victims, 0 or more; not both zero."""
-    pdb_policy: PDBPolicy = PDBPolicy.PREFER
+    pdb_policy: Annotated[PDBPolicy, OWN] = PDBPolicy.PREFER
     """What disruption budgets mean to preemption; bayplan's own, as are the next two."""
-    minimum_runtime_seconds: int = 0
+    minimum_runtime_seconds: Annotated[int, OWN, NOT_NEGATIVE] = 0
     """Pods that started less than this ago are no victims, 0 or more."""
-    preemption_delay_seconds: int = 0
+    preemption_delay_seconds: Annotated[int, OWN, NOT_NEGATIVE] = 0
     """Pods created less than this ago do not preempt, 0 or more."""
 
 
@@ -194,11 +197,11 @@ class DefaultPreemptionArgs:
 class ResourceHeadroom:
     """How much of a resource stays free on each node: a percentage or an amount."""
 
-    name: str = ""
+    name: Annotated[str, Rule({"minLength": 1}, required=True)] = ""
     """Its name on nodes and pods, such as `cpu`, or `pods` for their number."""
-    percentage: int = 0
+    percentage: Annotated[int, PERCENTAGE] = 0
     """Of the node's allocatable, 0..100."""
-    amount: str = ""
+    amount: Annotated[str, Rule({"type": ["string", "number"]})] = ""
     """A quantity such as `500m` or `2Gi`, in place of `percentage`."""
 
 
@@ -297,9 +300,9 @@ EXTENSION_POINTS: Final[Mapping[str, str]] = {k: v for k, v in PLUGIN_SET_KEYS.i
 class Profile:
     """How pods that name `scheduler_name` are scheduled."""
 
-    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    scheduler_name: Annotated[str, Rule({"minLength": 1})] = DEFAULT_SCHEDULER_NAME
     """What `spec.schedulerName` of its pods is."""
-    percentage_of_nodes_to_score: int | None = None
+    percentage_of_nodes_to_score: Annotated[int | None, _NODES_TO_SCORE] = None
     """0..100, overrides the global one; 0 is adaptive, None takes the global one."""
     plugins: Plugins = Plugins()
     """What runs."""
@@ -311,7 +314,7 @@ class Profile:
 class SchedulerConfiguration:
     """Everything a configuration file can say, and the feature gates, which only the command line can."""
 
-    parallelism: int = 16
+    parallelism: Annotated[int, within(1, None, "should be an integer value greater than zero")] = 16
     """Kept for kube-scheduler's files: bayplan looks at all nodes at once. At least 1."""
     leader_election: LeaderElection = field(default_factory=LeaderElection)
     """Which replica is at work."""
@@ -321,11 +324,11 @@ class SchedulerConfiguration:
     """Whether `/debug/cache` and `/debug/profile` are served."""
     enable_contention_profiling: bool = True
     """Kept for kube-scheduler's files; false by default when profiling is off."""
-    percentage_of_nodes_to_score: int | None = None
+    percentage_of_nodes_to_score: Annotated[int | None, _NODES_TO_SCORE] = None
     """0..100; 0 is adaptive as in kube-scheduler, None scores all nodes."""
-    pod_initial_backoff_seconds: Int64 = 1
+    pod_initial_backoff_seconds: Annotated[Int64, within(1, None, "must be greater than 0")] = 1
     """Wait after a pod's first failed attempt."""
-    pod_max_backoff_seconds: Int64 = 10
+    pod_max_backoff_seconds: Annotated[Int64, Rule({"minimum": 1})] = 10
     """Longest wait after a failed attempt."""
     profiles: tuple[Profile, ...] = (Profile(),)
     """At least one, with different names."""

@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bayplan.config.connections import (
+    ClientConnection,
     LeaderElection,
-    decode_client_connection,
     decode_extender,
     decode_leader_election,
     validate_extenders,
@@ -75,11 +75,10 @@ def decode_profile(fields: Fields, known: frozenset[str], gates: FeatureGates, d
     name = fields.string("schedulerName")
     if name == "" or (not default_name and not fields.has("schedulerName")):
         fields.errors.append(required(fields.at("schedulerName")))
-    percentage = decode_percentage(fields)
     custom = fields.optional("plugins", lambda block: _plugins(block, known))
     profile = make_profile(custom, decode_plugin_config(fields, known, gates), known)
     shown = default_name if name is None else name
-    return replace(profile, scheduler_name=shown, percentage_of_nodes_to_score=percentage)
+    return fields.build(Profile, scheduler_name=shown, plugins=profile.plugins, plugin_config=profile.plugin_config)
 
 
 def make_profile(custom: Plugins | None, given: Mapping[str, PluginArgs], known: frozenset[str]) -> Profile:
@@ -240,35 +239,22 @@ def decode_process_settings(
 ) -> SchedulerConfiguration:
     """One default profile and all that `fields` says of the process, but for what is `fixed` in its version."""
     with fields.nested("clientConnection") as block:
-        client_connection = decode_client_connection(block)
+        # A rate of 0 means the default.
+        client_connection = block.build(ClientConnection, zero_counts=False)
     with fields.nested("leaderElection") as block:
         leader_election = decode_election(block)
     settings = fields.build(
         SchedulerConfiguration,
         leader_election=leader_election,
         client_connection=client_connection,
-        percentage_of_nodes_to_score=decode_percentage(fields),
         profiles=(Profile(),),
         extenders=(),
         feature_gates=DEFAULT_FEATURE_GATES,
         **fixed,
     )
-    initial, longest = settings.pod_initial_backoff_seconds, settings.pod_max_backoff_seconds
-    if initial <= 0:
-        fields.invalid("podInitialBackoffSeconds", initial, "must be greater than 0")
-    if longest < initial:
+    if (longest := settings.pod_max_backoff_seconds) < settings.pod_initial_backoff_seconds:
         detail = "must be greater than or equal to PodInitialBackoffSeconds"
         fields.invalid("podMaxBackoffSeconds", longest, detail)
-    if settings.parallelism <= 0:
-        fields.invalid("parallelism", settings.parallelism, "should be an integer value greater than zero")
     if not fields.has("enableContentionProfiling"):
         settings = replace(settings, enable_contention_profiling=settings.enable_profiling)
     return settings
-
-
-def decode_percentage(fields: Fields) -> int | None:
-    """`percentageOfNodesToScore`; None when it is not given, which is not the same as 0."""
-    percentage = fields.integer("percentageOfNodesToScore")
-    if percentage is not None and not 0 <= percentage <= 100:
-        fields.invalid("percentageOfNodesToScore", percentage, "not in valid range [0-100]")
-    return percentage
