@@ -56,6 +56,16 @@ def test_an_anchor_that_is_there_twice_hides_no_place():
     assert Positions(b"a: &x 1\nb: &x 2\nc: *x\n").place("c") == Place(3, 1)
 
 
+def test_an_element_that_is_an_alias_is_where_the_alias_stands_and_its_fields_where_they_are_written():
+    positions = Positions(b"a: &x {b: 1}\nc: [2,\n *x]\n")
+    assert (positions.place("c[1]"), positions.place("c[1].b")) == (Place(3, 2), Place(1, 8))
+
+
+def test_documents_before_one_that_is_refused_have_places():
+    positions = Positions(b"a: 1\n---\nb: !!set {}\n---\nc: 1\n")
+    assert (positions.place("a"), positions.place("b", 2), positions.place("c", 3)) == (Place(1, 1), None, None)
+
+
 def test_a_remark_that_has_a_place_keeps_it():
     told = FieldError("a", "x", Place(7, 7))
     assert [each.place for each in Positions(b"a: 1").placed([told, FieldError("a", "y")])] == [

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import yaml
 
-from bayplan.config.errors import child, item, quote
+from bayplan.config.errors import Place, child, item, quote
 
 _NULL: Final = frozenset(("", "~", "null", "Null", "NULL"))
 _TRUE: Final = frozenset(("y", "Y", "yes", "Yes", "YES", "on", "On", "ON", "true", "True", "TRUE"))
@@ -76,22 +76,28 @@ class Rules:
     """Most values behind aliases in all documents, where fewer than `max_values` are wanted: a short text unfolds."""
 
 
-def yaml_documents(text: str, rules: Rules) -> Iterator[tuple[int, Any]]:
+Members = dict[int, dict[str, tuple[Place, Any]]]
+"""For the id of each container: by the part of a path, where each of its values begins, and the value."""
+
+
+def yaml_documents(text: str, rules: Rules, members: Members | None = None) -> Iterator[tuple[int, Any]]:
     """Yield the documents of `text` with their numbers, counted from 1; an empty one is None.
+
+    `members` gets where the values stand, for as long as the documents are kept.
 
     Raises:
         MalformedYAMLError: the text is no YAML.
         RefusedYAMLError: a tag, a key that is no string, an unknown alias, or too much of something.
     """
     number = 0
-    builder = _Builder(rules)
+    builder = _Builder(rules, members)
     try:
         for event in yaml.parse(text, Loader=yaml.CSafeLoader):
             if isinstance(event, yaml.DocumentStartEvent):
                 number += 1
                 if number > 1 and rules.one_document:
                     raise RefusedYAMLError("must hold one document", YAMLPlace(_line(event), "", "", 1))
-                builder = _Builder(rules, builder.count, builder.aliased)
+                builder = _Builder(rules, members, builder.count, builder.aliased)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield number, builder.result
             else:
@@ -131,6 +137,10 @@ def _line(event: yaml.Event) -> int:
     return event.start_mark.line + 1 if event.start_mark else 0
 
 
+def _column(event: yaml.Event) -> int:
+    return event.start_mark.column + 1 if event.start_mark else 0
+
+
 @dataclass(slots=True)
 class _Frame:
     """A container that is still open."""
@@ -143,6 +153,7 @@ class _Frame:
     """Levels below and including it, so far."""
     key: str | None = None
     """The key whose value comes next, in a mapping."""
+    key_event: yaml.Event | None = None
     merging: bool = False
     """Whether that key merges its value into the mapping."""
     merges: list[dict[str, Any]] = field(default_factory=list)
@@ -151,11 +162,12 @@ class _Frame:
 class _Builder:
     """Builds one document from events; `count` and `aliased` go on from the documents before it."""
 
-    def __init__(self, rules: Rules, count: int = 0, aliased: int = 0) -> None:
+    def __init__(self, rules: Rules, members: Members | None, count: int = 0, aliased: int = 0) -> None:
         self.count = count
         self.aliased = aliased
         self.result: Any = None
         self._rules = rules
+        self._members = members
         self._stack: list[_Frame] = []
         self._anchors: dict[str, tuple[Any, int, int]] = {}
         """By name: the value, how many values it holds, and its height."""
@@ -180,6 +192,7 @@ class _Builder:
         value = resolve_scalar(event.value) if event.implicit[0] else event.value
         if event.anchor:
             self._anchors[event.anchor] = (value, 1, 0)
+        self._locate(value, event)
         self._add(value, 0, event)
 
     def _open(self, event: yaml.MappingStartEvent | yaml.SequenceStartEvent) -> None:
@@ -188,13 +201,18 @@ class _Builder:
         self._check_depth(1, event)
         self._count_values(1, event)
         value: dict[str, Any] | list[Any] = {} if isinstance(event, yaml.MappingStartEvent) else []
+        self._locate(value, event)
         self._stack.append(_Frame(value, event.anchor, self.count))
+        if self._members is not None:
+            self._members[id(value)] = {}
 
     def _close(self, event: yaml.Event) -> None:
         frame = self._stack.pop()
         for merged in frame.merges:
             for key, value in merged.items():
                 frame.value.setdefault(key, value)  # type: ignore[union-attr]  # only mappings have merges
+            if self._members is not None:
+                self._members[id(frame.value)] = self._members[id(merged)] | self._members[id(frame.value)]
         if frame.anchor:
             self._anchors[frame.anchor] = (frame.value, self.count - frame.first + 1, frame.height)
         self._add(frame.value, frame.height, event)
@@ -212,17 +230,28 @@ class _Builder:
         self.aliased += size
         if self._rules.max_aliased is not None and self.aliased > self._rules.max_aliased:
             raise self._refused(f"holds more than {self._rules.max_aliased} values behind aliases", event)
+        self._locate(value, event)
         self._add(value, height, event)
 
     def _take_key(self, frame: _Frame, mapping: dict[str, Any], event: yaml.ScalarEvent) -> None:
         key = event.value
         if key in mapping:
             self._rules.mistake(self._place(event), key)
-        frame.key = key
+        frame.key, frame.key_event = key, event
         # A plain `<<` merges what follows it; a quoted one is an ordinary key.
         frame.merging = key == "<<" and event.implicit[0]
         if not frame.merging:
             mapping.setdefault(key, None)
+
+    def _locate(self, value: Any, event: yaml.Event) -> None:  # noqa: ANN401 - any decoded value
+        """Note where a value begins that the open container gets next: the last of repeated keys is the one."""
+        frame = self._stack[-1] if self._stack else None
+        if self._members is None or frame is None or frame.merging:
+            return
+        start, name = event, f"[{len(frame.value)}]"
+        if frame.key is not None and frame.key_event is not None:
+            start, name = frame.key_event, child("", frame.key)
+        self._members[id(frame.value)][name] = (Place(_line(start), _column(start)), value)
 
     def _add(self, value: Any, height: int, event: yaml.Event) -> None:  # noqa: ANN401 - any decoded value
         if not self._stack:
@@ -273,5 +302,4 @@ class _Builder:
                 path = item(path, len(frame.value))
             elif frame.key is not None:
                 path = child(path, frame.key)
-        column = event.start_mark.column + 1 if event.start_mark else 0
-        return YAMLPlace(_line(event), container, path, column)
+        return YAMLPlace(_line(event), container, path, _column(event))
