@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 from e2e.controlplane.build import binary
 
-from bayplan.config.known_feature_gates import KNOWN_FEATURE_GATES
+from bayplan.config.feature_gates import KNOWN_FEATURE_GATES
 
 DATA = Path(__file__).parent / "data"
 WRITTEN = "kube-scheduler.yaml"

@@ -8,8 +8,7 @@ import yaml
 from tests.config.configurations import load
 
 from bayplan.config.convert import to_effective_yaml
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, SWITCHED
-from bayplan.config.known_feature_gates import KNOWN_FEATURE_GATES
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, KNOWN_FEATURE_GATES, SWITCHED
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_DEFAULT_PLUGINS
 

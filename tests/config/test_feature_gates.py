@@ -4,8 +4,15 @@ import pytest
 from tests.config.configurations import ARGS, V1ALPHA1, complaints, load, profile_with_args
 
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, SWITCHED, FeatureGates, parse_feature_gates
-from bayplan.config.known_feature_gates import DEPENDENCIES, KNOWN_FEATURE_GATES, Stage
+from bayplan.config.feature_gates import (
+    DEFAULT_FEATURE_GATES,
+    DEPENDENCIES,
+    KNOWN_FEATURE_GATES,
+    SWITCHED,
+    FeatureGates,
+    Stage,
+    parse_feature_gates,
+)
 
 
 def errors(*values: str) -> list[str]:

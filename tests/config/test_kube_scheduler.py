@@ -6,7 +6,7 @@ import yaml
 from tests.config.record import DATA, GATES, WRITTEN
 
 from bayplan.config.connections import LeaderElection
-from bayplan.config.known_feature_gates import KNOWN_FEATURE_GATES, Stage
+from bayplan.config.feature_gates import KNOWN_FEATURE_GATES, Stage
 from bayplan.config.load import load_configuration
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS
 from bayplan.config.types import EXTENSION_POINTS, PLUGIN_SET_KEYS

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from e2e.controlplane.kubernetes_version import kubernetes_version
 
 from bayplan import __version__
-from bayplan.config.known_feature_gates import KUBERNETES
+from bayplan.config.feature_gates import KUBERNETES
 from bayplan.server.slis import process_start_seconds
 from bayplan.server.zpages import configz_route, flagz_route, statusz_route
 

@@ -14,7 +14,7 @@ from bayplan.config.connections import LeaderElection, elector_errors
 from bayplan.config.errors import ConfigurationError, FieldError, invalid
 from bayplan.config.fields import parse_duration
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, flag
-from bayplan.config.known_feature_gates import KUBERNETES
+from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
 
 _MAJOR, _MINOR = KUBERNETES.split(".")

@@ -10,7 +10,7 @@ from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
 from bayplan.cache.packing import Packing
 from bayplan.config.convert import to_effective
-from bayplan.config.known_feature_gates import KUBERNETES
+from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership

@@ -7,8 +7,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bayplan import __version__
-from bayplan.config.feature_gates import FeatureGates
-from bayplan.config.known_feature_gates import KUBERNETES, Stage
+from bayplan.config.feature_gates import KUBERNETES, FeatureGates, Stage
 from bayplan.server.state import labelled
 
 
