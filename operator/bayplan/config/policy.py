@@ -5,7 +5,7 @@ pkg/scheduler/api/v1/types.go. `policy_table` says what takes over from each nam
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, Final
 
@@ -114,17 +114,19 @@ def decode_hard_weight(fields: Fields) -> int | None:
     return weight or None
 
 
+_Take = Callable[[int], None]
+"""Switches on what an entry stands for, with a weight."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Listed:
     """An entry of `predicates` or `priorities`."""
 
     path: str
-    name: str
-    take: Callable[[int], None]
-    """Switches on what it stands for, with a weight."""
-    has_argument: bool = False
-    weight: int = 1
-    notes: tuple[FieldNote, ...] = ()
+    take: _Take
+    weight: int
+    has_argument: bool
+    notes: tuple[FieldNote, ...]
     """What there is to say if it counts."""
 
 
@@ -141,19 +143,12 @@ class _Reader:
         defaults = MANDATORY_PREDICATES if fields.has("predicates") else DEFAULT_PREDICATES
         self.selection.filters |= {plugin for name in defaults for plugin in PREDICATES[name].plugins} & self._known
 
-        def read(each: Fields, name: str, before: _Listed | None) -> _Listed:
-            given = _argument(each, PREDICATE_ARGUMENTS)
-            if given == "":
-                return _Listed(each.path, name, _nothing, has_argument=True)
-            if given is not None:
-                with each.nested("argument") as argument:
-                    return _Listed(each.path, name, self._predicate_argument(argument, given), has_argument=True)
-            if before is not None and before.has_argument:
-                return replace(before, path=each.path)
+        def by_name(each: Fields, name: str) -> _Take:
             plugins = self._successors(each, name, PREDICATES)
-            return _Listed(each.path, name, lambda _: self.selection.filters.update(plugins))
+            return lambda _: self.selection.filters.update(plugins)
 
-        self._take_last(fields, "predicates", read)
+        by_argument = self.selection.read_predicate_argument
+        self._take_last(fields, "predicates", PREDICATE_ARGUMENTS, by_argument, by_name)
 
     def priorities(self, fields: Fields) -> None:
         """Read `priorities`, or take the defaults where there are none."""
@@ -163,26 +158,21 @@ class _Reader:
                     self._take(name, "priorities", 1)
             return
 
-        def read(each: Fields, name: str, before: _Listed | None) -> _Listed:
-            weight = _weight(each)
-            given = _argument(each, PRIORITY_ARGUMENTS)
-            if given == "":
-                return _Listed(each.path, name, _nothing, has_argument=True, weight=weight)
-            if given is not None:
-                with each.nested("argument") as argument:
-                    take = self._priority_argument(argument, given)
-                return _Listed(each.path, name, take, has_argument=True, weight=weight)
-            if before is not None and before.has_argument:
-                return replace(before, path=each.path, weight=weight)
+        def by_name(each: Fields, name: str) -> _Take:
             scores = bool(name) and bool(self._successors(each, name, PRIORITIES))
             path = each.at("name")
-            return _Listed(
-                each.path, name, lambda weight: self._take(name, path, weight) if scores else None, weight=weight
-            )
+            return lambda weight: self._take(name, path, weight) if scores else None
 
-        self._take_last(fields, "priorities", read)
+        self._take_last(fields, "priorities", PRIORITY_ARGUMENTS, self.selection.read_priority_argument, by_name)
 
-    def _take_last(self, fields: Fields, key: str, read: Callable[[Fields, str, _Listed | None], _Listed]) -> None:
+    def _take_last(
+        self,
+        fields: Fields,
+        key: str,
+        arguments: Mapping[str, Successor],
+        by_argument: Callable[[Fields], _Take],
+        by_name: Callable[[Fields, str], _Take],
+    ) -> None:
         """Take what a list names; of several entries of one name the last counts, as in 1.16.
 
         One without an argument then is what the name stood for before, so it may only change the weight.
@@ -192,30 +182,36 @@ class _Reader:
         def decode(each: Fields) -> None:
             said = len(self._notes)
             name = required_name(each)
-            before = last.get(name)
-            listed = read(each, name, before)
-            listed = replace(listed, notes=(*listed.notes, *self._notes[said:]))
+            weight = _weight(each) if key == "priorities" else 1
+            before, given = last.get(name), _argument(each, arguments)
+            notes: tuple[FieldNote, ...] = ()
+            if given is not None:
+                take = self._by_argument(each, given, arguments, by_argument)
+            elif before is not None and before.has_argument:
+                given, take, notes = "", before.take, before.notes
+            else:
+                take = by_name(each, name)
+            notes = (*notes, *self._notes[said:])
             del self._notes[said:]
             if before is not None:
                 self._notes.append(FieldNote(before.path, f"is listed again at {each.path}, which counts"))
-            last[name] = listed
+            last[name] = _Listed(each.path, take, weight, given is not None, notes)
 
         fields.objects(key, decode)
         for each in last.values():
             each.take(each.weight)
             self._notes += each.notes
 
-    def _predicate_argument(self, argument: Fields, given: str) -> Callable[[int], None]:
-        if not self._usable(argument, given, PREDICATE_ARGUMENTS[given]):
+    def _by_argument(
+        self, each: Fields, given: str, arguments: Mapping[str, Successor], read: Callable[[Fields], _Take]
+    ) -> _Take:
+        if not given:
+            return _nothing
+        with each.nested("argument") as argument:
+            if self._usable(argument, given, arguments[given]):
+                return read(argument)
             argument.raw(given)
             return _nothing
-        return self.selection.read_predicate_argument(argument)
-
-    def _priority_argument(self, argument: Fields, given: str) -> Callable[[int], None]:
-        if self._usable(argument, given, PRIORITY_ARGUMENTS[given]):
-            return self.selection.read_priority_argument(argument)
-        argument.raw(given)
-        return _nothing
 
     def _take(self, name: str, path: str, weight: int) -> None:
         """Score by a priority that is known and has no argument."""
