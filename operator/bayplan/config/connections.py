@@ -11,7 +11,7 @@ from bayplan.api.server_url import without_userinfo
 from bayplan.config.errors import FieldError, child, invalid, item, required
 from bayplan.config.fields import Fields, format_duration, required_name
 from bayplan.config.labels import EXTENDED_RESOURCE
-from bayplan.config.settings import Int64, within
+from bayplan.config.settings import Int64, Rule, broken_rules, within
 
 _JITTER_FACTOR = 1.2
 """Up to which pauses between two tries may be longer than the retry period."""
@@ -88,23 +88,37 @@ SHIPPED_NAMESPACES: Final = ("bayplan-system", "kube-system")
 """Where the manifests install a scheduler with its lease; who may not look everywhere looks there."""
 
 
+def _positive(duration: timedelta, path: str, _owner: object) -> list[FieldError]:
+    zero = timedelta()
+    return [] if duration > zero else [invalid(path, format_duration(duration), "must be greater than zero")]
+
+
+def _leases(lock: str, path: str, _owner: object) -> list[FieldError]:
+    return [] if lock == "leases" else [invalid(path, lock, 'resourceLock value must be "leases"')]
+
+
+# Nothing is checked where nobody is elected, so what the schema says of these depends on `leaderElect`.
+_POSITIVE, _LEASES = Rule(check=_positive), Rule(check=_leases)
+_GIVEN: Final = Rule(check=lambda name, path, _owner: [] if name else [required(path)])
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderElection:
     """Which replica is at work."""
 
     leader_elect: bool | None = None
     """Whether it contends for the lease; None, when nothing is said, means always in a pod, and elsewhere if it may."""
-    lease_duration: timedelta = timedelta(seconds=15)
+    lease_duration: Annotated[timedelta, _POSITIVE] = timedelta(seconds=15)
     """How long others wait after the last renewal before they take over."""
-    renew_deadline: timedelta = timedelta(seconds=10)
+    renew_deadline: Annotated[timedelta, _POSITIVE] = timedelta(seconds=10)
     """How long after its last renewal the leader writes, and tries to renew, before it ends."""
-    retry_period: timedelta = timedelta(seconds=2)
+    retry_period: Annotated[timedelta, _POSITIVE] = timedelta(seconds=2)
     """Time between renewals, and between the leader's tries; others look five times as often."""
-    resource_lock: str = "leases"
+    resource_lock: Annotated[str, _LEASES] = "leases"
     """Always `leases`."""
-    resource_name: str = "bayplan"
+    resource_name: Annotated[str, _GIVEN] = "bayplan"
     """Name of the lease; kube-scheduler's default is its own lease, `kube-scheduler`."""
-    resource_namespace: str = "kube-system"
+    resource_namespace: Annotated[str, _GIVEN] = "kube-system"
     """Namespace of the lease."""
 
 
@@ -160,7 +174,7 @@ def decode_leader_election(fields: Fields, **given: Any) -> LeaderElection:  # n
 
     Attributes that are `given` were read before.
     """
-    election = fields.build(LeaderElection, zero_counts=False, **given)
+    election = fields.build(LeaderElection, zero_counts=False, checked=False, **given)
     fields.errors += validate_leader_election(election, fields.path)
     return election
 
@@ -169,27 +183,11 @@ def validate_leader_election(election: LeaderElection, path: str = "leaderElecti
     """What is wrong with an election, unless it is switched off: only an explicit `false` does that."""
     if election.leader_elect is False:
         return []
-    errors = []
-    for name, duration in (
-        ("leaseDuration", election.lease_duration),
-        ("renewDeadline", election.renew_deadline),
-        ("retryPeriod", election.retry_period),
-    ):
-        if duration <= timedelta():
-            errors.append(invalid(child(path, name), format_duration(duration), "must be greater than zero"))
+    errors = list(broken_rules(election, path))
     if election.lease_duration <= election.renew_deadline:
         # The value kube-scheduler shows here is the deadline's.
         shown = format_duration(election.renew_deadline)
         errors.append(invalid(child(path, "leaseDuration"), shown, "must be greater than `RenewDeadline`"))
-    if election.resource_lock != "leases":
-        detail = 'resourceLock value must be "leases"'
-        errors.append(invalid(child(path, "resourceLock"), election.resource_lock, detail))
-    for name, value in (
-        ("resourceName", election.resource_name),
-        ("resourceNamespace", election.resource_namespace),
-    ):
-        if not value:
-            errors.append(required(child(path, name)))
     return errors
 
 
