@@ -32,7 +32,7 @@ from bayplan.config.policy_table import (
     STRATEGIES,
     Successor,
 )
-from bayplan.config.settings import camel_case
+from bayplan.config.settings import PERCENTAGE, camel_case
 from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile, SchedulerConfiguration
 from bayplan.config.v1 import complete_plugin_config
 
@@ -109,8 +109,7 @@ def decode_hard_weight(fields: Fields) -> int | None:
     """`hardPodAffinitySymmetricWeight`; None when it is not given, or is 0, which Go reads where there is none."""
     name = "hardPodAffinitySymmetricWeight"
     weight = fields.integer(name)
-    if weight is not None and not 0 <= weight <= 100:
-        fields.invalid(name, weight, "not in valid range [0, 100]")
+    fields.errors += PERCENTAGE.check(weight, fields.at(name), None)
     return weight or None
 
 
