@@ -12,9 +12,9 @@ import click
 from bayplan.cli.flags import FEATURE_GATES
 from bayplan.config.connections import LeaderElection, elector_errors
 from bayplan.config.errors import ConfigurationError, FieldError, invalid
+from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.fields import parse_duration
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, flag
-from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
 
 _MAJOR, _MINOR = KUBERNETES.split(".")
