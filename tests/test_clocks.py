@@ -14,7 +14,7 @@ MAY_READ_IT = {
     "server/slis.py": "a metric and /statusz say when the process began",
     "server/self_signed.py": "certificates say when they begin and end",
     "server/zpages.py": "/statusz says for how long it runs",
-    "server/configuration.py": "a metric says when the configuration was taken over",
+    "controller/reload.py": "a metric says when the configuration was taken over",
     "controller/serving.py": "certificates say when they end",
     "plugins/registry.py": "pods say when they were started",
     "scheduler/recent_decisions.py": "answers say when something was decided",

@@ -44,9 +44,9 @@ from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.packing import PackingCollector
-from bayplan.server.state import StateCollector, StateSources
+from bayplan.server.state import StateSources, state_metrics
 
 _CREATED = "2026-01-01T00:00:00Z"
 _PODS_PER_NODE = 30
@@ -153,7 +153,7 @@ def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
         waiting_calls=dict,
         watches=dict,
     )
-    registry.register(StateCollector(state))
+    registry.register(Reading(lambda: state_metrics(state)))
     registry.register(PackingCollector(state))
 
     def scrape() -> str:

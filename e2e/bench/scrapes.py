@@ -23,11 +23,10 @@ from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.server.build_info import BuildInfoCollector
-from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.packing import PackingCollector
 from bayplan.server.scrapes import KEPT_SECONDS, Scrapes
-from bayplan.server.state import StateCollector, StateSources
+from bayplan.server.state import StateSources, build_metrics, state_metrics
 from e2e.bench.simulate_workloads import WORKLOADS, objects_of
 
 
@@ -35,12 +34,12 @@ def scheduler_with_pods(nodes: int, pods: int) -> tuple[SchedulerMetrics, Attemp
     """Returns a scheduler that has the pods of a plain workload to place, and its metrics."""
     metrics = SchedulerMetrics(profiles=["bayplan"])
     cache, nominator = Cache(), Nominator()
-    frameworks = build_frameworks(default_configuration(), cache.nodes, cache.listers, nominator, observer=metrics)
+    frameworks = build_frameworks(default_configuration(), cache.nodes, cache.listers, nominator, metrics=metrics)
     queue = SchedulingQueue(
         clock=time.monotonic,
         profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
         nominator=nominator,
-        observer=metrics,
+        metrics=metrics,
     )
     cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values())
     runner = AttemptRunner(cache, queue, cycle, frameworks, time.monotonic, metrics)
@@ -61,7 +60,8 @@ def scheduler_with_pods(nodes: int, pods: int) -> tuple[SchedulerMetrics, Attemp
         waiting_calls=dict,
         watches=dict,
     )
-    for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(DEFAULT_FEATURE_GATES)):
+    build = Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES))
+    for collector in (Reading(lambda: state_metrics(state)), PackingCollector(state), build):
         metrics.registry.register(collector)
     return metrics, runner
 

@@ -46,8 +46,8 @@ class Scene:
         self._attempts = AttemptRunner(cache, self.queue, cycle, frameworks, lambda: self.now, decides_by_kind=True)
         self._serial = itertools.count()
         self._kinds = kinds
-        observer = SchedulerMetrics(profiles=sorted(profiles))
-        self._assigned = AssignedPodEvents(cache, self.queue, lambda: None, observer, on_gone=lambda uid: None)
+        metrics = SchedulerMetrics(profiles=sorted(profiles))
+        self._assigned = AssignedPodEvents(cache, self.queue, lambda: None, metrics, on_gone=lambda uid: None)
         for index in range(nodes):
             allocatable: dict[str, Quantity] = {"cpu": "1", "memory": "4Gi", "pods": "110"}
             cache.set_node(Node(metadata=ObjectMeta(name=f"n{index}"), status=NodeStatus(allocatable=allocatable)))

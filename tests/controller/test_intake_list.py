@@ -62,7 +62,7 @@ async def test_a_pod_that_cannot_be_read_is_left_to_kopf_and_stays_what_it_was(s
     scene.put("odd", priority="high")
     scene.put("b")
     await scene.filled()
-    assert (scene.queued(), scene.handlers.observer.left_out) == ({"odd", "b"}, [])
+    assert (scene.queued(), scene.handlers.metrics.left_out) == ({"odd", "b"}, [])
 
 
 async def test_a_pod_that_breaks_its_taker_keeps_no_other_out(scene, monkeypatch, caplog):
@@ -272,7 +272,7 @@ async def test_a_pod_left_out_is_not_asked_for_until_it_changes(scene, caplog):
     caplog.set_level(logging.INFO)
     scene.put("odd", cpu="many")
     await scene.compared(times=5)
-    assert (scene.fetched(), scene.handlers.observer.left_out) == (["odd"], ["Pod"])
+    assert (scene.fetched(), scene.handlers.metrics.left_out) == (["odd"], ["Pod"])
     scene.put("told", queued=True, cpu="many")
     await scene.compared(times=3)
     assert scene.fetched() == ["odd"]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import time
 
 import pytest
 from tests.controller.kubernetes_api import PODS, pod
@@ -60,7 +61,6 @@ async def volume(cluster, tmp_path):
 async def metrics(cluster):
     _, text = await cluster.get("/metrics")
     found = dict(re.findall(r"^bayplan_config_(\S+) (\S+)$", text, re.MULTILINE))
-    found.pop("last_reload_success_timestamp_seconds")
     return {name: float(value) for name, value in found.items()}
 
 
@@ -105,6 +105,7 @@ async def test_a_swapped_file_is_taken_over_and_later_pods_go_where_it_says(clus
 
 async def test_a_bad_file_is_refused_with_the_field_and_the_old_one_stays_in_force(cluster, volume, caplog):
     caplog.set_level("INFO")
+    began = (await metrics(cluster))["last_reload_success_timestamp_seconds"]
     volume.put(strategy("Tightest", "podMaxBackoffSeconds: -1\n"))
     await cluster.until(lambda: "configuration refused" in caplog.text)
     (line,) = [each.getMessage() for each in caplog.records if "refused" in each.getMessage()]
@@ -112,7 +113,8 @@ async def test_a_bad_file_is_refused_with_the_field_and_the_old_one_stays_in_for
     assert 'scoringStrategy.type: Unsupported value: "Tightest"' in line
     assert "podMaxBackoffSeconds: Invalid value: -1" in line
     await until_counted(cluster, success=0, failure=1)
-    assert (await metrics(cluster))["last_reload_successful"] == 0.0
+    refused = await metrics(cluster)
+    assert (refused["last_reload_successful"], refused["last_reload_success_timestamp_seconds"]) == (0.0, began)
     assert sorted(await place(cluster, "a", "b")) == ["n1", "n2"], "spread as before"
     await cluster.until(lambda: about_itself(cluster))
     (event,) = about_itself(cluster)
@@ -122,7 +124,9 @@ async def test_a_bad_file_is_refused_with_the_field_and_the_old_one_stays_in_for
 
     volume.put(SPREAD)
     await until_counted(cluster, success=1, failure=1)
-    assert (await metrics(cluster))["last_reload_successful"] == 1.0
+    mended = await metrics(cluster)
+    assert mended["last_reload_successful"] == 1.0
+    assert began < mended["last_reload_success_timestamp_seconds"] <= time.time()
 
 
 async def test_a_file_that_is_gone_is_refused_once(cluster, volume, caplog):

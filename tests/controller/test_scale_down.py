@@ -23,7 +23,7 @@ class Followed(Scene):
             Credentials(server=server.url),
             self.cache,
             self.queue,
-            self.observer,
+            self.metrics,
             wake=self.news.set,
             on_gone=lambda uid: None,
         )

@@ -5,7 +5,7 @@ import time
 import pytest
 from tests.controller.kubernetes_api import CLAIMS, NODES, PODS, claim
 from tests.faults.faults import BlackHole, Refuse
-from tests.scheduler.scene import Observer
+from tests.recorded_metrics import RecordedMetrics
 from tests.waiting import until
 
 from bayplan.api import kinds
@@ -33,12 +33,12 @@ class Scene:
         self.cache = Cache()
         self.claims, self.classes, self.sets = (self.cache.listers.of(kind) for kind in ASKED)
         self.wakes = []
-        self.observer = Observer()
+        self.metrics = RecordedMetrics()
         self.later = 0.0
         self.watches = watches(
             server.url,
             self.cache,
-            self.observer,
+            self.metrics,
             wake=lambda: self.wakes.append(1),
             clock=lambda: time.monotonic() + self.later,
         )
@@ -60,13 +60,13 @@ class Scene:
         return [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
 
 
-def watches(url, cache, observer=None, wake=lambda: None, **options):
+def watches(url, cache, metrics=None, wake=lambda: None, **options):
     queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: SUCCESS, {})})
     return Watches(
         Credentials(server=url),
         cache,
         queue,
-        observer or Observer(),
+        metrics or RecordedMetrics(),
         wake=wake,
         on_gone=lambda uid: None,
         timing=WatchTiming(first_delay=0.05),
@@ -267,7 +267,7 @@ async def test_an_object_that_cannot_be_read_is_reported_and_the_others_go_on(sc
     scene.start()
     await until(lambda: scene.watches.synced)
     assert list(scene.claims.objects) == ["default/b"]
-    assert scene.observer.left_out == ["PersistentVolumeClaim"]
+    assert scene.metrics.left_out == ["PersistentVolumeClaim"]
     assert "object cannot be read kind=PersistentVolumeClaim name='default/broken'" in caplog.text
 
 

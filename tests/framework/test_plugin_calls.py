@@ -3,7 +3,6 @@ import pytest
 from bayplan.framework.interface import PreFilterResult, Wait
 from bayplan.framework.plugin_calls import (
     CYCLES_PER_SAMPLE,
-    EvaluationCount,
     PluginCalls,
     label_of,
     label_of_codes,
@@ -13,43 +12,16 @@ from bayplan.framework.plugin_calls import (
     label_of_result,
 )
 from bayplan.framework.status import SKIP, SUCCESS, Code, Status
+from bayplan.metrics.table import Metrics
 
 
-class Times:
-    """Passes on what it is told."""
-
-    def __init__(self, observe):
-        self.observe = observe
-
-
-class Observer:
-    """Remembers what it is told, but no times."""
-
-    def __init__(self):
-        self.points = []
-        self.plugins = []
-        self.failures = []
-        self.preemptions = []
-        self.counts = {}
-
-    def of_point(self, point, status, profile):
-        return Times(lambda seconds: self.points.append((point, status, profile, seconds)))
-
-    def of_plugin(self, plugin, point, status):
-        return Times(lambda seconds: self.plugins.append((plugin, point, status)))
-
-    def plugin_failed(self, plugin, point):
-        self.failures.append((plugin, point))
-
-    def preemption_evaluated(self, result, seconds):
-        self.preemptions.append(result)
-
-    def evaluations(self, plugins, point, profile):
-        return self.counts.setdefault((plugins, point, profile), EvaluationCount())
+def seen(histogram):
+    """How often each label set of a histogram was observed."""
+    return {labels: sum(series.counts) for labels, series in histogram.values.items()}
 
 
 def test_one_attempt_of_ten_is_sampled():
-    calls = PluginCalls("bayplan", Observer())
+    calls = PluginCalls("bayplan", Metrics())
     sampled = 0
     for _ in range(10_000):
         calls.begin()
@@ -58,65 +30,75 @@ def test_one_attempt_of_ten_is_sampled():
 
 
 def test_the_first_attempt_is_sampled_so_that_a_short_life_shows_something():
-    calls = PluginCalls("bayplan", Observer())
+    calls = PluginCalls("bayplan", Metrics())
     calls.begin()
     assert calls.sampled
 
 
-def test_without_an_observer_nobody_need_begin():
+def test_without_metrics_nobody_need_begin():
     assert not PluginCalls().observed
     assert not PluginCalls().sampled
 
 
 def test_a_call_is_told_with_its_status_and_gives_its_answer():
-    observer = Observer()
-    answer = PluginCalls("bayplan", observer).run("Reserve", "A", label_of, lambda number: SUCCESS, 1)
+    metrics = Metrics()
+    answer = PluginCalls("bayplan", metrics).run("Reserve", "A", label_of, lambda number: SUCCESS, 1)
     assert answer is SUCCESS
-    assert observer.plugins == [("A", "Reserve", "Success")]
+    assert seen(metrics.plugin_seconds) == {("A", "Reserve", "Success"): 1}
 
 
 def test_a_call_that_raises_is_told_as_an_error():
     def fail():
         raise ValueError("no")
 
-    observer = Observer()
+    metrics = Metrics()
     with pytest.raises(ValueError, match="no"):
-        PluginCalls("bayplan", observer).run("Reserve", "A", label_of, fail)
-    assert observer.plugins == [("A", "Reserve", "Error")]
+        PluginCalls("bayplan", metrics).run("Reserve", "A", label_of, fail)
+    assert seen(metrics.plugin_seconds) == {("A", "Reserve", "Error"): 1}
 
 
 def test_what_is_reported_within_a_measure_is_left_out_of_it_once():
-    observer = Observer()
-    calls = PluginCalls("bayplan", observer)
+    metrics = Metrics()
+    calls = PluginCalls("bayplan", metrics)
     calls.apart = 2.0
     calls.report_rest("Filter", "Success", 5.0)
     calls.report_rest("Score", "Success", 5.0)
-    assert [seconds for *_, seconds in observer.points] == [3.0, 5.0]
+    points = metrics.extension_point_seconds.values
+    assert [points[point, "Success", "bayplan"].total for point in ("Filter", "Score")] == [3.0, 5.0]
 
 
 def test_what_an_attempt_left_over_is_not_taken_from_the_next():
-    calls = PluginCalls("bayplan", Observer())
+    calls = PluginCalls("bayplan", Metrics())
     calls.apart = 2.0
     calls.begin()
     assert calls.apart == 0.0
 
 
 def test_preemption_is_told_in_every_attempt_and_its_plugin_in_a_sample():
-    observer = Observer()
-    calls = PluginCalls("bayplan", observer)
+    metrics = Metrics()
+    calls = PluginCalls("bayplan", metrics)
     calls.post_filtered("DefaultPreemption", "Success", 1.0)
     calls.post_filtered("Other", "Success", 1.0)
-    assert (observer.preemptions, observer.plugins) == (["Success"], [])
+    assert seen(metrics.preemption_evaluation_seconds) == {("pod", "Success"): 1}
+    assert seen(metrics.plugin_seconds) == {}
     calls.sampled = True
     calls.post_filtered("Other", "Unschedulable", 1.0)
-    assert observer.plugins == [("Other", "PostFilter", "Unschedulable")]
+    assert seen(metrics.plugin_seconds) == {("Other", "PostFilter", "Unschedulable"): 1}
 
 
 def test_the_same_plugins_share_a_count():
-    observer = Observer()
-    first, again = (PluginCalls("bayplan", observer).count(["A", "B"], "Filter") for _ in range(2))
+    metrics = Metrics()
+    first, again = (PluginCalls("bayplan", metrics).count(["A", "B"], "Filter") for _ in range(2))
     assert first is again
-    assert PluginCalls("bayplan", observer).count(["A"], "Filter") is not first
+    assert PluginCalls("bayplan", metrics).count(["A"], "Filter") is not first
+
+
+def test_what_volumes_could_not_answer_is_counted_by_its_stage_and_of_no_other_plugin():
+    metrics = Metrics()
+    calls = PluginCalls("bayplan", metrics)
+    for plugin, point in (("VolumeBinding", "PreBind"), ("VolumeBinding", "Score"), ("Other", "Filter")):
+        calls.failed(plugin, point)
+    assert metrics.volume_stage_errors.values == {("predicate",): 0, ("assume",): 0, ("bind",): 1}
 
 
 @pytest.mark.parametrize(

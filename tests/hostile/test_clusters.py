@@ -71,7 +71,7 @@ def test_pods_that_an_older_api_server_bound_to_a_node_that_cannot_be_harm_nobod
 @pytest.mark.parametrize("amount", ["", "x", "1e", "NaN"])
 def test_a_node_whose_capacity_cannot_be_read_is_left_out_and_named(world, amount, caplog):
     world.add_node(node("odd", cpu=amount))
-    assert world.observer.left_out == ["Node"]
+    assert world.metrics.left_out == ["Node"]
     assert "odd" in caplog.text
     assert "status.allocatable[cpu]" in caplog.text
     world.assert_unharmed()

@@ -74,8 +74,8 @@ def test_an_object_as_deep_as_it_is_long_ends_no_process(depth):
 def test_a_watched_pod_is_queued_or_left_out_or_nobodys_business(document, kind):
     world = World(nodes=1, pods=0)
     world.pending.watched(pod_event({"type": kind, "object": document}))
-    assert not (world.pending.uids() and world.observer.left_out)
-    assert kind != "DELETED" or not (world.pending.uids() or world.observer.left_out)
+    assert not (world.pending.uids() and world.metrics.left_out)
+    assert kind != "DELETED" or not (world.pending.uids() or world.metrics.left_out)
 
 
 @settings(max_examples=40)
@@ -85,7 +85,7 @@ def test_any_pod_is_decided_and_the_next_one_is_not_harmed(spec):
     spec = {key: value for key, value in spec.items() if key not in {"nodeName", "schedulerName"}}
     world.schedule(pod(**spec))
     gated = spec.get("schedulingGates")
-    assert "hostile" in world.outcomes or world.observer.left_out or gated
+    assert "hostile" in world.outcomes or world.metrics.left_out or gated
     world.place(pod("as-placed", **spec), "n1")
     world.assert_unharmed()
 

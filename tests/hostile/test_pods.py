@@ -123,7 +123,7 @@ def test_absurd_amounts_are_too_much_or_next_to_nothing(world, amount, expected)
 @pytest.mark.parametrize("amount", ["1Ei10", "", "x", "1e", "NaN", "Inf", "0x10", "1_000", "\u0661", "1" * 100 + "x"])
 def test_an_amount_that_is_none_leaves_the_pod_out_and_names_its_field(world, amount, caplog):
     assert world.schedule(pod(**requests(cpu=amount))) is None
-    assert world.observer.left_out == ["Pod"]
+    assert world.metrics.left_out == ["Pod"]
     assert "default/hostile" in caplog.text
     assert "spec.containers[0].resources.requests[cpu]" in caplog.text
     assert len(caplog.text) < 1000

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import msgspec
 from tests.cache_checks import assert_adds_up
+from tests.recorded_metrics import RecordedMetrics
 
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
@@ -20,7 +21,6 @@ from bayplan.queue.queue_profile import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import Placement, SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
 DECISION_ERRORS = (FilterError, VolumeError)
@@ -40,14 +40,6 @@ def _spreading():
     return replace(configuration, profiles=(replace(profile, plugin_config=spreading),))
 
 
-class Observer(SchedulerObserver):
-    def __init__(self):
-        self.left_out = []
-
-    def undecodable(self, kind):
-        self.left_out.append(kind)
-
-
 class World:
     """Some nodes, a scheduler, and what became of the pods given to it by name."""
 
@@ -62,8 +54,8 @@ class World:
             nominator=nominator,
         )
         self.cycle = SchedulingCycle(self.cache.nodes, nominator)
-        self.observer = Observer()
-        common = (self.cache, self.queue, lambda: None, self.observer)
+        self.metrics = RecordedMetrics()
+        common = (self.cache, self.queue, lambda: None, self.metrics)
         self.nodes = NodeEvents(*common)
         self.assigned = AssignedPodEvents(*common, on_gone=lambda uid: None)
         self.pending = PendingPodEvents(*common, profiles=frozenset(self.frameworks), on_gone=lambda uid: None)

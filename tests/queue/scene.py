@@ -1,11 +1,11 @@
 """A queue on a clock that tests move by hand, with plugins whose hints are easy to foretell."""
 
-from collections import Counter
 from typing import Any
 
 from tests.builders import make_pod_info
 from tests.clock import Clock
 from tests.queue_checks import assert_consistent
+from tests.recorded_metrics import RecordedMetrics
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
@@ -25,28 +25,6 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})
 COLOUR = frozenset({"Colour"})
-
-
-class Tally:
-    """An observer that remembers everything."""
-
-    def __init__(self) -> None:
-        self.moves: list[tuple[str, str]] = []
-        self.rejected: Counter[tuple[str, str]] = Counter()
-        self.hints: list[tuple[str, str, str]] = []
-
-    def queueing_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        assert seconds >= 0
-        self.hints.append((plugin, event, hint))
-
-    def incoming(self, queue: str, event: str) -> None:
-        self.moves.append((queue, event))
-
-    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
-        self.rejected[plugin, profile] += delta
-
-    def current(self) -> dict[tuple[str, str], int]:
-        return {key: number for key, number in self.rejected.items() if number}
 
 
 def wants_colour(pod: PodInfo, old: Any, new: Any) -> QueueingHint:
@@ -82,13 +60,13 @@ def make_profile(**changes: Any) -> QueueProfile:
 
 
 class Scene:
-    """A queue with its clock and observer; every call goes through `validate`."""
+    """A queue with its clock and metrics; every call goes through `validate`."""
 
     def __init__(self, *, profile: QueueProfile | None = None, **settings: Any) -> None:
         self.clock = Clock()
-        self.tally = Tally()
+        self.metrics = RecordedMetrics()
         profiles = {"bayplan": profile or make_profile(), "other": make_profile()}
-        self.queue = SchedulingQueue(clock=self.clock, profiles=profiles, observer=self.tally, **settings)
+        self.queue = SchedulingQueue(clock=self.clock, profiles=profiles, metrics=self.metrics, **settings)
 
     def add(self, name: str, **fields: Any) -> PodInfo:
         pod = info(name, **fields)

@@ -10,7 +10,7 @@ def test_an_idle_scheduler_takes_a_rejected_pod_before_its_backoff_ends(scene):
     assert scene.sub_queue("p") is SubQueue.BACKOFF
     assert scene.queue.has_ready()
     assert scene.pop().pod_info is pod
-    assert ("active", "PopFromBackoffQ") in scene.tally.moves
+    assert ("active", "PopFromBackoffQ") in scene.metrics.moves
 
 
 def test_a_busy_scheduler_leaves_pods_in_backoff(scene):
@@ -58,7 +58,7 @@ def test_a_pod_that_waited_too_long_is_tried_without_an_event():
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     scene.wait(0.1)
     assert scene.sub_queue("p") is SubQueue.ACTIVE
-    assert scene.tally.moves[-1] == ("active", "UnschedulableTimeout")
+    assert scene.metrics.moves[-1] == ("active", "UnschedulableTimeout")
 
 
 def test_a_gated_pod_never_times_out(scene):

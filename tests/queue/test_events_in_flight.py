@@ -13,7 +13,7 @@ def test_an_event_during_a_cycle_is_not_lost(scene):
     scene.move(ASSIGNED_POD_DELETE)
     scene.fail(queued)
     assert scene.sub_queue("p") is SubQueue.BACKOFF
-    assert scene.tally.moves[-1] == ("backoff", "ScheduleAttemptFailure")
+    assert scene.metrics.moves[-1] == ("backoff", "ScheduleAttemptFailure")
 
 
 def test_an_event_during_a_cycle_that_cannot_help_is_no_reason_to_retry(scene):

@@ -33,7 +33,7 @@ def test_a_failure_that_no_plugin_caused_counts_as_error(scene):
 def test_the_plugins_of_an_error_are_not_asked(scene):
     scene.fail(scene.popped("p"), FIT, error=True)
     assert scene.sub_queue("p") is SubQueue.ERROR_BACKOFF
-    assert scene.tally.current() == {}
+    assert scene.metrics.rejected() == {}
 
 
 def test_backoff_grows_with_rejections_and_errors_are_counted_apart(scene):

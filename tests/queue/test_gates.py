@@ -19,7 +19,7 @@ def test_a_gated_pod_waits_until_its_gates_are_gone(scene):
     scene.update(info("p", version="3"))
     assert queued.gating_plugin is None
     assert scene.pop() is queued
-    assert scene.tally.moves == [
+    assert scene.metrics.moves == [
         ("unschedulable", "UnscheduledPodAdd"),
         ("active", "TargetPodUpdatePodSchedulingGatesEliminated"),
     ]

@@ -64,7 +64,7 @@ def test_an_event_that_comes_meanwhile_waits_its_turn(scene):
     scene.move(NODE_TAINT)
     assert scene.sub_queue("p4") is SubQueue.UNSCHEDULABLE
     scene.settle()
-    assert [event for _, event in scene.tally.moves[-5:]] == [NODE_ADD.label] * 4 + [NODE_TAINT.label]
+    assert [event for _, event in scene.metrics.moves[-5:]] == [NODE_ADD.label] * 4 + [NODE_TAINT.label]
 
 
 def test_an_event_that_concerns_no_waiting_pod_takes_no_turn(scene, allocated):

@@ -311,12 +311,12 @@ class QueueMachine(RuleBasedStateMachine):
         assert sum(self.queue.pending().values()) + tried == len(self.alive)
 
     @invariant()
-    def the_observer_counts_what_is_there(self):
+    def the_metrics_count_what_is_there(self):
         expected: dict[tuple[str, str], int] = {}
         for queued in self.standing_in(*SubQueue).values():
             for plugin in queued.rejector_plugins:
                 expected[plugin, "bayplan"] = expected.get((plugin, "bayplan"), 0) + 1
-        assert self.scene.tally.current() == expected
+        assert self.scene.metrics.rejected() == expected
 
     @invariant()
     def nominations_are_those_of_living_pods_with_their_newest_object(self):

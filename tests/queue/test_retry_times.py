@@ -14,7 +14,7 @@ def test_a_pod_with_a_time_is_tried_again_at_that_time_without_an_event(scene):
     assert scene.sub_queue("p") is SubQueue.UNSCHEDULABLE
     scene.wait(30)
     assert scene.sub_queue("p") is SubQueue.ACTIVE
-    assert scene.tally.moves[-1] == ("active", "RetryTime")
+    assert scene.metrics.moves[-1] == ("active", "RetryTime")
     assert scene.queue.next_deadline() is None
 
 

@@ -77,7 +77,7 @@ def test_a_pod_of_no_profile_is_refused_by_name(scene):
     assert scene.queue.uids() == set()
 
 
-def test_the_queue_needs_no_observer():
+def test_the_queue_needs_no_metrics():
     queue = SchedulingQueue(clock=Clock(), profiles={"bayplan": make_profile()})
     queue.add(info("p"))
     queued = queue.pop()
@@ -100,7 +100,7 @@ def test_a_deleted_pod_never_pops_wherever_it_was(scene):
         scene.queue.delete(uid)
         assert_consistent(scene.queue)
     assert scene.queue.uids() == set()
-    assert scene.tally.current() == {}
+    assert scene.metrics.rejected() == {}
     scene.queue.flush(10_000)
     assert scene.drain() == []
 
@@ -123,7 +123,7 @@ def test_a_pod_deleted_in_flight_comes_back_only_in_a_later_version(scene, versi
     assert scene.sub_queue("p") is (SubQueue.UNSCHEDULABLE if comes_back else None)
 
 
-# The observer.
+# The metrics.
 
 
 def test_every_move_is_reported_with_its_event(scene):
@@ -131,7 +131,7 @@ def test_every_move_is_reported_with_its_event(scene):
     scene.move(ASSIGNED_POD_DELETE)
     scene.queue.flush(102.0)
     scene.fail(scene.pop(), frozenset(), error=True)
-    assert scene.tally.moves == [
+    assert scene.metrics.moves == [
         ("active", "UnscheduledPodAdd"),
         ("unschedulable", "ScheduleAttemptFailure"),
         ("backoff", "AssignedPodDelete"),
@@ -144,13 +144,13 @@ def test_rejections_are_counted_by_plugin_and_profile_until_the_next_attempt(sce
     scene.reject("a", FIT | {"Colour"})
     scene.reject("b", FIT, scheduler_name="other")
     scene.add("c", gates=["g"])
-    assert scene.tally.current() == {
+    assert scene.metrics.rejected() == {
         ("Fit", "bayplan"): 1,
         ("Colour", "bayplan"): 1,
         ("Fit", "other"): 1,
         ("SchedulingGates", "bayplan"): 1,
     }
     scene.bring_back()
-    assert scene.tally.current()["Fit", "bayplan"] == 1
+    assert scene.metrics.rejected()["Fit", "bayplan"] == 1
     scene.pop()
-    assert ("Fit", "bayplan") not in scene.tally.current()
+    assert ("Fit", "bayplan") not in scene.metrics.rejected()

@@ -83,7 +83,7 @@ def test_a_pod_whose_back_off_is_over_is_active_at_once(scene):
     scene.wait(5)
     take_over(scene)
     assert scene.sub_queue("waits") is SubQueue.ACTIVE
-    assert scene.tally.moves[-1] == ("active", "ConfigurationChange")
+    assert scene.metrics.moves[-1] == ("active", "ConfigurationChange")
 
 
 def test_a_pod_held_by_a_gate_that_is_gone_is_active(scene):

@@ -68,7 +68,7 @@ def test_a_change_its_rejector_wants_brings_the_pod_back(scene):
     scene.clock.step(5)
     scene.update(info("p", version="2", tolerations=["gpu"]))
     assert scene.sub_queue("p") is SubQueue.ACTIVE
-    assert scene.tally.moves[-1] == ("active", "TargetPodUpdatePodToleration")
+    assert scene.metrics.moves[-1] == ("active", "TargetPodUpdatePodToleration")
 
 
 def test_any_other_change_leaves_the_pod_waiting_with_its_new_object(scene):

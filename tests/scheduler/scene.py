@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from tests.builders import make_node, make_pod
 from tests.cache_checks import assert_adds_up
 from tests.queue_checks import assert_consistent
+from tests.recorded_metrics import RecordedMetrics
 
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
@@ -18,7 +19,6 @@ from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 
@@ -105,65 +105,14 @@ class Recorder:
         self.sweeps += 1
 
 
-class Observer(SchedulerObserver):
-    """Remembers what would be measured."""
-
-    def __init__(self):
-        self.attempts = []
-        self.bounds = []
-        self.attempts_at_preemption = 0
-        self.victims = []
-        self.executed = []
-        self.budgets = []
-        self.left_out = []
-        self.handled = []
-        self.permit_waits = []
-        self.rejections = []
-
-    def kubelet_rejected(self, reason):
-        self.rejections.append(reason)
-
-    def attempt(self, profile, result, seconds):
-        self.attempts.append((profile, result, seconds))
-
-    def bound(self, attempts, sli_seconds):
-        self.bounds.append((attempts, sli_seconds))
-
-    def preemption_attempt(self):
-        self.attempts_at_preemption += 1
-
-    def preemption_executed(self, result, seconds):
-        assert seconds >= 0
-        self.executed.append(result)
-
-    def budgets_violated(self, count):
-        self.budgets.append(count)
-
-    def preemption_victims(self, count):
-        self.victims.append(count)
-
-    def permit_waited(self, result, seconds):
-        self.permit_waits.append((result, seconds))
-
-    def undecodable(self, kind):
-        self.left_out.append(kind)
-
-    def event_handled(self, event, seconds):
-        assert seconds >= 0
-        self.handled.append(event)
-
-    def results(self):
-        return [result for _, result, _ in self.attempts]
-
-
 class Handlers:
     """The handlers of watch events on a cache and a queue."""
 
     def __init__(self, cache, queue, wake, gone, profiles=("bayplan",)):
-        self.cache, self.queue, self.observer = cache, queue, Observer()
-        self.nodes = NodeEvents(cache, queue, wake, self.observer)
-        self.assigned = AssignedPodEvents(cache, queue, wake, self.observer, on_gone=gone)
-        self.pending = PendingPodEvents(cache, queue, wake, self.observer, profiles=frozenset(profiles), on_gone=gone)
+        self.cache, self.queue, self.metrics = cache, queue, RecordedMetrics()
+        self.nodes = NodeEvents(cache, queue, wake, self.metrics)
+        self.assigned = AssignedPodEvents(cache, queue, wake, self.metrics, on_gone=gone)
+        self.pending = PendingPodEvents(cache, queue, wake, self.metrics, profiles=frozenset(profiles), on_gone=gone)
 
 
 class Scene(Handlers):
@@ -186,7 +135,7 @@ class Scene(Handlers):
             engine=self.engine(self.frameworks),
             dispatcher=self.dispatcher,
             recorder=self.recorder,
-            observer=self.observer,
+            metrics=self.metrics,
             news=self.news,
             clock=self.clock,
             victim_gone=self.assigned.ended,

@@ -23,8 +23,8 @@ async def test_a_pod_that_fits_is_assumed_at_once_and_bound(scene):
     assert scene.recorder.forgotten == ["p"]
     assert scene.said() == [("p", "Scheduled", "n1")]
     assert scene.dispatcher.patches == []
-    assert scene.observer.attempts == [("bayplan", "scheduled", 2.0)]
-    assert scene.observer.bounds == [(1, 2.0)]
+    assert scene.metrics.ended == [("bayplan", "scheduled", 2.0)]
+    assert scene.metrics.bounds == [(1, 2.0)]
 
 
 async def test_the_time_to_bind_is_counted_from_the_first_attempt(scene):
@@ -33,7 +33,7 @@ async def test_the_time_to_bind_is_counted_from_the_first_attempt(scene):
     scene.after(50.0)
     scene.node()
     await scene.attempt()
-    assert scene.observer.bounds == [(2, 50.0)]
+    assert scene.metrics.bounds == [(2, 50.0)]
 
 
 async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
@@ -49,7 +49,7 @@ async def test_a_pod_that_fits_nowhere_waits_for_what_its_rejectors_want(scene):
     assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     assert scene.said() == [("p", "FailedScheduling", message)]
     assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
-    assert scene.observer.results() == ["unschedulable"]
+    assert scene.metrics.results() == ["unschedulable"]
     assert scene.cache.node_of("p") is None
 
 
@@ -57,12 +57,12 @@ async def test_preemption_is_counted_for_the_pods_it_was_asked_about(scene):
     scene.node(cpu="500m")
     scene.pod("small")
     await scene.attempt()
-    assert scene.observer.attempts_at_preemption == 1
+    assert scene.metrics.attempts_at_preemption == 1
     # A PreFilter rejects it for good, which ends PostFilter before DefaultPreemption.
     scene.pod("claims", volumes=[Volume("data", PersistentVolumeClaimSource("missing"))])
     await scene.attempt()
     assert scene.said()[-1][2] == '0/1 nodes are available: persistentvolumeclaim "missing" not found. not found'
-    assert scene.observer.attempts_at_preemption == 1
+    assert scene.metrics.attempts_at_preemption == 1
 
 
 async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):
@@ -72,7 +72,7 @@ async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_er
         await scene.attempt()
         assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
         scene.after(20.0)
-    assert scene.observer.results() == ["unschedulable"] * 3
+    assert scene.metrics.results() == ["unschedulable"] * 3
     # The same reason is patched once, though every failure is an event.
     assert scene.said() == [("p", "FailedScheduling", message)] * 3
     assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
@@ -110,7 +110,7 @@ async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, caplog, error
     assert scene.sub_queue_of("p") is SubQueue.ERROR_BACKOFF
     assert scene.said() == [("p", "FailedScheduling", message), ("q", "Scheduled", "n1")]
     assert scene.dispatcher.patches == [("p", "SchedulerError", message)]
-    assert scene.observer.results() == ["error", "scheduled"]
+    assert scene.metrics.results() == ["error", "scheduled"]
     assert "scheduling cycle failed pod='default/p'" in caplog.text
 
 
@@ -118,7 +118,7 @@ async def test_a_pod_that_is_being_deleted_is_skipped_with_an_event(scene):
     await scene.first_attempt(deleting=True)
     assert scene.said() == [("p", "FailedScheduling", "skip schedule deleting pod: default/p")]
     assert (scene.queue.uids(), scene.cache.node_of("p"), scene.dispatcher.patches) == (set(), None, [])
-    assert scene.observer.attempts == []
+    assert scene.metrics.ended == []
 
 
 async def test_a_pod_that_is_on_a_node_already_is_skipped(scene):

@@ -28,8 +28,8 @@ async def test_a_failed_bind_gives_the_room_back_wakes_others_and_backs_off(scen
     message = 'running Bind plugin "DefaultBinder": status 403: no'
     assert scene.said() == [("p", "FailedScheduling", message)]
     assert scene.dispatcher.patches[-1] == ("p", "SchedulerError", message)
-    assert scene.observer.results() == ["unschedulable", "error"]
-    assert scene.observer.bounds == []
+    assert scene.metrics.results() == ["unschedulable", "error"]
+    assert scene.metrics.bounds == []
 
 
 async def test_a_bind_that_finds_no_place_among_those_without_an_answer_fails_at_once(scene):
@@ -66,14 +66,14 @@ async def test_a_pod_that_is_no_longer_ours_gives_the_room_back_without_a_word(s
     await scene.dispatcher.run()
     assert (scene.cache.node_of("p"), scene.queue.get("p"), scene.said()) == (None, None, [])
     assert scene.sub_queue_of("q") is SubQueue.BACKOFF
-    assert scene.observer.results() == ["unschedulable"]
+    assert scene.metrics.results() == ["unschedulable"]
 
 
 async def test_a_pod_that_somebody_else_bound_keeps_its_room_until_a_watch_shows_it_and_gets_no_scheduled_event(scene):
     scene.binder.result = BindResult.TAKEN
     await scene.first_attempt()
     assert (scene.cache.node_of("p"), scene.queue.uids()) == ("n1", set())
-    assert (scene.said(), scene.observer.results()) == ([("p", "BoundByAnother", "")], [])
+    assert (scene.said(), scene.metrics.results()) == ([("p", "BoundByAnother", "")], [])
 
 
 async def test_a_pod_that_is_told_gone_during_a_bind_that_succeeds_keeps_its_room(scene):

@@ -267,6 +267,6 @@ async def test_while_taints_flap_a_pod_is_written_on_as_seldom_as_it_would_back_
     await asyncio.sleep(0)
     scene.scheduler.stop()
     await task
-    assert len(scene.observer.attempts) == 51
+    assert len(scene.metrics.ended) == 51
     # At once, and then after 1, 2, 4, 8 and 10 seconds at the soonest, of the 25 that went by.
     assert len(scene.dispatcher.patches) <= 6

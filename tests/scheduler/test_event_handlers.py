@@ -78,7 +78,7 @@ def test_a_node_that_cannot_be_read_is_no_candidate_and_is_new_once_it_can(handl
     good, bad = make_node("a"), make_node("a", cpu="many")
     handlers.nodes.on_update(good, bad)
     assert not handlers.cache.has_node("a")
-    assert handlers.observer.left_out == ["Node"]
+    assert handlers.metrics.left_out == ["Node"]
     assert handlers.queue.labels() == []
     handlers.nodes.on_update(bad, good)
     assert handlers.cache.has_node("a")
@@ -88,7 +88,7 @@ def test_a_node_that_cannot_be_read_is_no_candidate_and_is_new_once_it_can(handl
 def test_a_new_node_that_cannot_be_read_is_left_out(handlers):
     handlers.nodes.on_add(make_node("b", memory="-"))
     assert not handlers.cache.has_node("b")
-    assert (handlers.observer.left_out, handlers.queue.labels()) == (["Node"], [])
+    assert (handlers.metrics.left_out, handlers.queue.labels()) == (["Node"], [])
 
 
 def test_a_pod_on_a_node_is_counted_and_told_and_so_is_its_going(handlers):
@@ -184,7 +184,7 @@ def test_an_assumed_pod_that_ended_before_it_was_seen_gives_its_room_back(handle
 def test_a_placed_pod_that_cannot_be_read_is_reported_and_keeps_its_last_size(handlers):
     old, bad = placed(handlers), on_node(cpu="many")
     handlers.assigned.on_update(old, bad)
-    assert (handlers.cpu(), handlers.observer.left_out, handlers.queue.labels()) == (1000, ["Pod"], [])
+    assert (handlers.cpu(), handlers.metrics.left_out, handlers.queue.labels()) == (1000, ["Pod"], [])
     handlers.assigned.on_delete(bad)
     assert (handlers.cpu(), handlers.queue.labels()) == (0, ["AssignedPodDelete"])
 
@@ -224,13 +224,13 @@ def test_the_end_of_a_pod_that_the_watch_has_not_shown_is_the_watchs_to_tell(han
 
 
 def test_every_event_handled_is_told_with_its_resource(handlers):
-    handler = ObservedHandler(handlers.nodes, "Node", handlers.observer)
+    handler = ObservedHandler(handlers.nodes, "Node", handlers.metrics)
     node = make_node("b")
     handler.on_add(node)
     handler.on_update(node, make_node("b", cpu="9"))
     handler.on_delete(node)
     handler.on_synced()
-    assert handlers.observer.handled == ["NodeAdd", "NodeUpdate", "NodeDelete"]
+    assert handlers.metrics.handled == ["NodeAdd", "NodeUpdate", "NodeDelete"]
     assert handlers.queue.labels() == ["NodeAdd", "NodeUpdateNodeAllocatable", "NodeDelete"]
 
 

@@ -3,8 +3,9 @@ import pytest
 from tests.builders import make_node, make_pod
 from tests.scheduler.scene import Scene
 
+from bayplan.metrics.table import KUBELET_REASONS
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
-from bayplan.scheduler.kubelet_rejections import REASONS, FailedPod, KubeletRejections, reason_of
+from bayplan.scheduler.kubelet_rejections import FailedPod, KubeletRejections, reason_of
 from bayplan.scheduler.node_backoff import REMEMBERED_PODS, NodeBackoff
 
 NO_ROOM = "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000, used: 4000, capacity: 4000"
@@ -26,11 +27,11 @@ class Rejecting(Scene):
         super().__init__()
         self.later = []
         self.backoff = NodeBackoff(60.0, self.cache, self.queue, self.news.set, lambda *call: self.later.append(call))
-        self.nodes = NodeEvents(self.cache, self.queue, self.news.set, self.observer, self.backoff)
+        self.nodes = NodeEvents(self.cache, self.queue, self.news.set, self.metrics, self.backoff)
         self.assigned = AssignedPodEvents(
-            self.cache, self.queue, self.news.set, self.observer, lambda uid: None, self.backoff
+            self.cache, self.queue, self.news.set, self.metrics, lambda uid: None, self.backoff
         )
-        self.rejections = KubeletRejections({"bayplan"}, self.observer, self.backoff)
+        self.rejections = KubeletRejections({"bayplan"}, self.metrics, self.backoff)
         self.rejections.on_synced()
         for name in ("n1", "n2"):
             self.nodes.on_add(make_node(name))
@@ -65,7 +66,7 @@ def scene():
 
 def test_a_rejected_pod_is_counted_and_logged_with_its_node(scene, caplog):
     scene.rejections.on_add(failed())
-    assert scene.observer.rejections == ["OutOfcpu"]
+    assert scene.metrics.rejections == ["OutOfcpu"]
     assert "kubelet rejected a pod node='n1' pod='default/web' reason='OutOfcpu' message=\"Node didn't" in caplog.text
 
 
@@ -80,17 +81,17 @@ def test_a_rejected_pod_is_counted_and_logged_with_its_node(scene, caplog):
 )
 def test_a_failed_pod_is_not_counted(scene, pod):
     scene.rejections.on_add(pod)
-    assert scene.observer.rejections == []
+    assert scene.metrics.rejections == []
 
 
 def test_pods_that_had_failed_before_the_start_are_not_told_of(scene):
-    rejections = KubeletRejections({"bayplan"}, scene.observer)
+    rejections = KubeletRejections({"bayplan"}, scene.metrics)
     rejections.on_add(failed())
     rejections.on_synced()
     rejections.on_update(failed(), failed())
-    assert scene.observer.rejections == []
+    assert scene.metrics.rejections == []
     rejections.on_update(failed(message=""), failed())
-    assert scene.observer.rejections == ["OutOfcpu"]
+    assert scene.metrics.rejections == ["OutOfcpu"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +105,7 @@ def test_pods_that_had_failed_before_the_start_are_not_told_of(scene):
 )
 def test_reasons_that_anybody_could_make_up_share_one_label(reason, counted_as):
     assert reason_of(reason) == counted_as
-    assert counted_as in REASONS
+    assert counted_as in KUBELET_REASONS
 
 
 def test_the_log_line_is_bounded_whatever_the_pod_says(scene, caplog):
@@ -114,7 +115,7 @@ def test_the_log_line_is_bounded_whatever_the_pod_says(scene, caplog):
 
 
 def test_without_a_back_off_the_node_is_as_good_as_before(scene):
-    rejections = KubeletRejections({"bayplan"}, scene.observer)
+    rejections = KubeletRejections({"bayplan"}, scene.metrics)
     rejections.on_synced()
     node = scene.bind("web-1")
     scene.assigned.on_delete(make_pod("web-1", uid="web-1", cpu="1", node=node))
@@ -171,7 +172,7 @@ def test_a_node_that_changes_or_comes_again_keeps_its_back_off_and_then_has_none
 def test_a_pod_that_somebody_put_there_by_hand_keeps_nobody_from_the_node(scene):
     scene.assigned.on_add(make_pod("by-hand", uid="by-hand", cpu="1", node="n1"))
     scene.reject("by-hand", "n1")
-    assert scene.observer.rejections == ["OutOfcpu"]
+    assert scene.metrics.rejections == ["OutOfcpu"]
     assert scene.later == []
 
 

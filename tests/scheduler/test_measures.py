@@ -31,11 +31,11 @@ class Scene:
         for index in range(4):
             cache.set_node(make_node(f"n{index}", cpu="4", memory="16Gi"))
         frameworks = build_frameworks(
-            default_configuration(), cache.nodes, cache.listers, nominator, observer=self.metrics
+            default_configuration(), cache.nodes, cache.listers, nominator, metrics=self.metrics
         )
         (self.framework,) = frameworks.values()
         profiles = {name: queue_profile(framework) for name, framework in frameworks.items()}
-        self.queue = SchedulingQueue(clock=lambda: 0.0, profiles=profiles, nominator=nominator, observer=self.metrics)
+        self.queue = SchedulingQueue(clock=lambda: 0.0, profiles=profiles, nominator=nominator, metrics=self.metrics)
         cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values())
         self.runner = AttemptRunner(cache, self.queue, cycle, frameworks, lambda: 0.0, self.metrics)
 

@@ -33,7 +33,7 @@ def test_a_queued_pod_that_is_no_longer_pending_or_readable_leaves_the_queue(han
 )
 def test_a_pending_pod_nobody_can_work_with_is_reported_and_left_out(handlers, odd, caplog):
     handlers.pending.changed(make_pod(**{"uid": "u", **odd}))
-    assert (handlers.queue.uids(), handlers.observer.left_out) == (set(), ["Pod"])
+    assert (handlers.queue.uids(), handlers.metrics.left_out) == (set(), ["Pod"])
     assert "pod left out" in caplog.text
 
 
@@ -126,20 +126,20 @@ def test_a_watched_pod_is_queued_as_it_is_now(handlers, kind):
 def test_a_version_that_is_held_already_is_not_even_read(handlers):
     handlers.pending.changed(make_pod(uid="u", resource_version="7"))
     handlers.pending.watched(pod_event(event(resourceVersion="7", spec={"priority": "unreadable"})))
-    assert (version(handlers), handlers.observer.left_out) == ("7", [])
+    assert (version(handlers), handlers.metrics.left_out) == ("7", [])
 
 
 @pytest.mark.parametrize("spec", [None, {"priority": "unreadable"}], ids=["readable", "unreadable"])
 def test_a_watched_pod_that_is_deleted_leaves_the_queue_readable_or_not(handlers, spec):
     handlers.pending.changed(make_pod(uid="u"))
     handlers.pending.watched(pod_event(event("DELETED", spec=spec)))
-    assert (handlers.queue.uids(), handlers.gone, handlers.observer.left_out) == (set(), ["u"], [])
+    assert (handlers.queue.uids(), handlers.gone, handlers.metrics.left_out) == (set(), ["u"], [])
 
 
 def test_a_watched_pod_that_cannot_be_read_is_reported_by_name_and_leaves_the_queue(handlers, caplog):
     handlers.pending.changed(make_pod(uid="u", resource_version="7"))
     handlers.pending.watched(pod_event(event(resourceVersion="8", name="odd", spec={"priority": "high"})))
-    assert (handlers.queue.uids(), handlers.observer.left_out) == (set(), ["Pod"])
+    assert (handlers.queue.uids(), handlers.metrics.left_out) == (set(), ["Pod"])
     assert "pod left out pod='shop/odd'" in caplog.text
     assert "spec.priority" in caplog.text
 

@@ -115,13 +115,13 @@ async def test_how_long_a_pod_waited_is_measured_by_how_its_wait_ended(scene, en
     end(scene)
     scene.now += 1.0
     await settle(scene)
-    assert scene.observer.permit_waits == [(result, 2.5)]
+    assert scene.metrics.permit_waits == [(result, 2.5)]
 
 
 async def test_a_pod_that_nobody_has_wait_is_not_measured_as_one_that_waits(scene):
     scene.framework.permits = [holding(only="another")]
     await scene.first_attempt()
-    assert scene.observer.permit_waits == []
+    assert scene.metrics.permit_waits == []
 
 
 async def test_room_that_a_rejected_pod_gave_back_wakes_others_but_not_the_pod_itself(scene):

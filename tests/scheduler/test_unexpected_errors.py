@@ -109,7 +109,7 @@ WAYS_TO_A_BIND = {
     "the queue's pop": lambda s: once(s.queue, "pop"),
     "the look at a popped pod": lambda s: once(s.cache, "node_of"),
     "the signature": lambda s: once(s.framework, "signature"),
-    "the measure of the decision": lambda s: once(s.observer, "algorithm", whoever=True),
+    "the measure of the decision": lambda s: once(s.metrics.algorithm_seconds, "observe", whoever=True),
     "assume": lambda s: once(s.cache, "assume_pod"),
     "reserve": lambda s: once(s.framework, "run_reserve"),
     "permit": lambda s: once(s.framework, "run_permit"),

@@ -7,13 +7,10 @@ from bayplan.cache.cache import Cache, CacheSizes
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
-from bayplan.scheduler.observer import SchedulerObserver, WatchState
-from bayplan.server.build_info import BuildInfoCollector
-from bayplan.server.configuration import ConfigurationCollector
-from bayplan.server.leader_election import LeaderElectionCollector
-from bayplan.server.metrics import SchedulerMetrics
+from bayplan.metrics.table import POD_PREEMPTOR, Metrics
+from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.packing import PackingCollector
-from bayplan.server.state import StateCollector, StateSources
+from bayplan.server.state import StateSources, WatchState, build_metrics, leader_election_metrics, state_metrics
 
 GIB = 1024**3
 HOST = "10.0.0.1:6443"
@@ -56,63 +53,62 @@ def sources(*, allocation=PACKED, pending=None, watches=None, table=None) -> Sta
 
 def metrics(**state) -> SchedulerMetrics:
     made = SchedulerMetrics(profiles=[PROFILE])
-    made.registry.register(StateCollector(sources(**state)))
+    made.registry.register(Reading(lambda: state_metrics(sources(**state))))
     made.registry.register(PackingCollector(sources(**state)))
-    made.registry.register(BuildInfoCollector(DEFAULT_FEATURE_GATES))
-    made.registry.register(ConfigurationCollector())
-    made.registry.register(LeaderElectionCollector(lambda: "bayplan", is_leading=lambda: True, slow_paths=lambda: 0))
+    made.registry.register(Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES)))
+    made.registry.register(Reading(lambda: leader_election_metrics("bayplan", is_leading=True, slow_paths=0)))
     return made
 
 
 def observed() -> SchedulerMetrics:
-    """Metrics after each call of the observer."""
+    """Metrics after each was reported to."""
     subject = metrics()
     observe_everything(subject)
     return subject
 
 
-def observe_a_bound_pod(observer: SchedulerObserver, *, attempts: int = 1, host: str = HOST) -> None:
+def observe_a_bound_pod(to: Metrics, *, attempts: int = 1, host: str = HOST) -> None:
     """Every call the engine makes for a pod from its arrival to its confirmed binding."""
-    observer.event_handled("UnscheduledPodAdd", 0.0002)
-    observer.incoming("active", "UnscheduledPodAdd")
+    to.event_seconds.observe(0.0002, "UnscheduledPodAdd")
+    to.incoming_pods.add("active", "UnscheduledPodAdd")
     for point in POINTS:
-        observer.of_point(point, "Success", PROFILE).observe(0.0003)
-    observer.of_plugin("NodeResourcesFit", "Filter", "Success").observe(0.00002)
-    observer.evaluations(("NodeResourcesFit", "TaintToleration"), "Filter", PROFILE).value += 1
-    observer.algorithm(0.0008)
-    observer.throttled("POST", host, 0.0)
-    observer.rest_request("POST", "201", host, 0.004)
-    observer.api_call("pod_binding", "success", 0.004)
-    observer.attempt(PROFILE, "scheduled", 0.006)
-    observer.bound(attempts, 0.02 * attempts)
-    observer.event_handled("AssignedPodAdd", 0.0001)
-    observer.watch_lagged("pods", 0.0002)
+        to.extension_point_seconds.observe(0.0003, point, "Success", PROFILE)
+    to.plugin_seconds.observe(0.00002, "NodeResourcesFit", "Filter", "Success")
+    to.plugin_evaluations.count(("NodeResourcesFit", "TaintToleration"), "Filter", PROFILE).value += 1
+    to.algorithm_seconds.observe(0.0008)
+    to.throttle_seconds.observe(0.0, "POST", host)
+    to.rest_request("POST", "201", host, 0.004)
+    to.api_call("pod_binding", "success", 0.004)
+    to.attempt(PROFILE, "scheduled", 0.006)
+    to.bound(attempts, 0.02 * attempts)
+    to.event_seconds.observe(0.0001, "AssignedPodAdd")
+    to.watch_lag_seconds.observe(0.0002, "pods")
 
 
-def observe_a_rejected_pod(observer: SchedulerObserver) -> None:
-    observer.of_point("Filter", "Unschedulable", PROFILE).observe(0.0003)
-    observer.algorithm(0.0004)
-    observer.attempt(PROFILE, "unschedulable", 0.001)
-    observer.unschedulable("NodeResourcesFit", PROFILE, 1)
-    observer.incoming("unschedulable", "ScheduleAttemptFailure")
+def observe_a_rejected_pod(to: Metrics) -> None:
+    to.extension_point_seconds.observe(0.0003, "Filter", "Unschedulable", PROFILE)
+    to.algorithm_seconds.observe(0.0004)
+    to.attempt(PROFILE, "unschedulable", 0.001)
+    to.unschedulable_pods.add("NodeResourcesFit", PROFILE)
+    to.incoming_pods.add("unschedulable", "ScheduleAttemptFailure")
 
 
-def observe_everything(observer: SchedulerObserver) -> None:
-    """Each call of the observer at least once."""
-    observe_a_bound_pod(observer)
-    observe_a_rejected_pod(observer)
-    observer.flushed()
-    observer.queueing_hint("NodeResourcesFit", "NodeAdd", "QueueSkip", 0.00001)
-    observer.plugin_failed("VolumeBinding", "PreBind")
-    observer.preemption_attempt()
-    observer.preemption_evaluated("Success", 0.002)
-    observer.preemption_victims(2)
-    observer.budgets_violated(1)
-    observer.preemption_executed("success", 0.02)
-    observer.permit_waited("Unschedulable", 0.5)
-    observer.bind_ambiguous()
-    observer.bind_conflict()
-    observer.admission_refused("POST", "pods/binding", "shop")
-    observer.undecodable("Pod")
-    observer.kubelet_rejected("OutOfcpu")
-    observer.rest_request("GET", "<error>", HOST, 1.0)
+def observe_everything(to: Metrics) -> None:
+    """Each metric at least once."""
+    observe_a_bound_pod(to)
+    observe_a_rejected_pod(to)
+    to.scheduled_after_flush.add()
+    to.hint_seconds.observe(0.00001, "NodeResourcesFit", "NodeAdd", "QueueSkip")
+    to.volume_stage_errors.add("bind")
+    to.preemption_attempts.add()
+    to.preemption_evaluation_seconds.observe(0.002, POD_PREEMPTOR, "Success")
+    to.preemption_victims.observe(2)
+    to.budget_violations.add(POD_PREEMPTOR)
+    to.preemption_executed("success", 0.02)
+    to.permit_wait_seconds.observe(0.5, "Unschedulable")
+    to.ambiguous_binds.add()
+    to.bind_conflicts.add()
+    to.admission_refused("POST", "pods/binding", "shop")
+    to.undecodable_objects.add("Pod")
+    to.kubelet_rejections.add("OutOfcpu")
+    to.rest_request("GET", "<error>", HOST, 1.0)

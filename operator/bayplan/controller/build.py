@@ -27,6 +27,7 @@ from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
+from bayplan.metrics.table import Metrics
 from bayplan.queue.event_moves import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -34,7 +35,6 @@ from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.engines import Engine, EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.health import HealthChecks
@@ -111,7 +111,7 @@ def build(
         engine=held.engine,
         dispatcher=dispatcher,
         recorder=recorder,
-        observer=ground.metrics,
+        metrics=ground.metrics,
         victim_gone=watches.assigned.ended,
         announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         news=held.news,
@@ -142,7 +142,7 @@ def build(
         scheduler=scheduler,
         watches=watches,
         recorder=recorder,
-        registry=ground.metrics.registry,
+        metrics=ground.metrics,
         leadership=ground.leadership,
     )
     health = build_health(watches, operator, intake_list, ground.leadership)
@@ -209,7 +209,7 @@ def _ground(
         make_client,
         credentials,
         configuration.client_connection,
-        observer=metrics,
+        metrics=metrics,
         contact=contact,
         admit=admit,
     )
@@ -236,7 +236,7 @@ def _held(ground: _Ground, client: ApiClient, unschedulable_seconds: float) -> _
         nominator=nominator,
         client=client,
         admit=ground.admit,
-        observer=ground.metrics,
+        metrics=ground.metrics,
         clock=ground.clock,
     )
     engine = engines.build(ground.configuration)
@@ -247,7 +247,7 @@ def _held(ground: _Ground, client: ApiClient, unschedulable_seconds: float) -> _
         max_backoff_seconds=engine.queue.max_backoff_seconds,
         max_in_unschedulable_seconds=unschedulable_seconds,
         sort_key=engine.queue.sort_key,
-        observer=ground.metrics,
+        metrics=ground.metrics,
         nominator=nominator,
         step=STEP_PODS,
     )
@@ -277,7 +277,7 @@ def _measured_client(
     credentials: Credentials,
     connection: ClientConnection,
     *,
-    observer: SchedulerObserver,
+    metrics: Metrics,
     contact: ServerContact,
     admit: Callable[[], float] | None,
 ) -> ApiClient:
@@ -285,11 +285,11 @@ def _measured_client(
     host = urlsplit(credentials.server).netloc
 
     def on_request(method: str, code: str, seconds: float) -> None:
-        observer.rest_request(method, code, host, seconds)
+        metrics.rest_request(method, code, host, seconds)
         contact.requested(method, code, seconds)
 
     def on_throttle(method: str, seconds: float) -> None:
-        observer.throttled(method, host, seconds)
+        metrics.throttle_seconds.observe(seconds, method, host)
 
     return make_client(
         credentials,
@@ -297,6 +297,6 @@ def _measured_client(
         burst=connection.burst,
         on_request=on_request,
         on_throttle=on_throttle,
-        on_refused=lambda method, path: observer.admission_refused(method, resource_of(path), namespace_of(path)),
+        on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
         admit=admit,
     )

@@ -19,11 +19,11 @@ from bayplan.leaderelection.elector import Elector, LeaseTiming, Problem, Read
 from bayplan.leaderelection.lease import LeaseLock
 from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import WriteGate, boot_clock
+from bayplan.metrics.table import Metrics
 from bayplan.scheduler.api_calls import utc_now
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.server.health import HealthChecks
-from bayplan.server.leader_election import LeaderElectionCollector
-from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.metrics import Reading, SchedulerMetrics
+from bayplan.server.state import leader_election_metrics
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ class Leadership:
         *,
         hostname: str,
         host: str,
-        observer: SchedulerObserver,
+        metrics: Metrics,
     ) -> None:
         self.lock = LeaseLock(settings.resource_namespace, settings.resource_name, tuple(sorted(scheduler_names)))
         self.has_lost = False
@@ -80,7 +80,7 @@ class Leadership:
         )
         self._credentials = credentials
         self._host = host
-        self._observer = observer
+        self._metrics = metrics
         self._leading = asyncio.Event()
         self._thread: ElectionThread | None = None
         self._ended: asyncio.Future[BaseException | None] | None = None
@@ -134,7 +134,7 @@ class Leadership:
 
         def connect() -> LeaseClient:
             def on_request(method: str, code: str, seconds: float) -> None:
-                hand_over(self._observer.rest_request, method, code, self._host, seconds)
+                hand_over(self._metrics.rest_request, method, code, self._host, seconds)
 
             # Without a rate limit: a renewal never waits for what others send.
             return LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1, on_request=on_request), self.lock)
@@ -238,11 +238,13 @@ def build_leadership(
         scheduler_names,
         hostname=socket.gethostname(),
         host=urlsplit(credentials.server).netloc,
-        observer=metrics,
+        metrics=metrics,
     )
     metrics.registry.register(
-        LeaderElectionCollector(
-            lambda: leadership.lock.name, is_leading=leadership.is_leading, slow_paths=leadership.slow_paths
+        Reading(
+            lambda: leader_election_metrics(
+                leadership.lock.name, is_leading=leadership.is_leading(), slow_paths=leadership.slow_paths()
+            )
         )
     )
     return leadership

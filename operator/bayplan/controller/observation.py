@@ -22,17 +22,16 @@ from bayplan.live.priority_class_list import PriorityClassList
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
-from bayplan.server.build_info import BuildInfoCollector
 from bayplan.server.debug import debug_routes
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.live import live_routes
-from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.packing import PackingCollector
 from bayplan.server.profile import profile_route
 from bayplan.server.resource_metrics import resource_metrics_route
-from bayplan.server.state import StateCollector, StateSources
+from bayplan.server.state import StateSources, build_metrics, state_metrics
 from bayplan.server.zpages import configz_route, flagz_route, statusz_route
 
 
@@ -74,8 +73,9 @@ def build_serving(
     """
     state = _state(cache, queue, scheduler, watches)
     gates = configuration.feature_gates
-    for collector in (StateCollector(state), PackingCollector(state), BuildInfoCollector(gates)):
-        metrics.registry.register(collector)
+    state_reading, build_reading = Reading(lambda: state_metrics(state)), Reading(lambda: build_metrics(gates))
+    for reading in (state_reading, PackingCollector(state), build_reading):
+        metrics.registry.register(reading)
     is_leading = leadership.is_leading if leadership is not None else lambda: True
     inspector = LiveInspector(
         cache=cache,

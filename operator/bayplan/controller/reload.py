@@ -2,12 +2,11 @@
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
-
-from prometheus_client import CollectorRegistry
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kinds import resource_of
@@ -21,11 +20,11 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.watches import Watches
+from bayplan.metrics.table import Metrics
 from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.scheduler import Scheduler
-from bayplan.server.configuration import ConfigurationCollector
 
 logger = logging.getLogger(__name__)
 
@@ -65,7 +64,7 @@ class ConfigurationReload:
         build: Callable[[SchedulerConfiguration], Engine],
         take_over: Callable[[Engine, Collection[str]], Awaitable[None]],
         forget_unwatched: Callable[[], Collection[type]],
-        collector: ConfigurationCollector,
+        metrics: Metrics,
         tell: Tell,
     ) -> None:
         self.source = source
@@ -75,9 +74,10 @@ class ConfigurationReload:
         self._build = build
         self._take_over = take_over
         self._forget_unwatched = forget_unwatched
-        self._collector = collector
+        self._metrics = metrics
         self._tell = tell
         self._asked = asyncio.Event()
+        self._in_force()
         self._closing: dict[asyncio.Task[None], ExtenderClient] = {}
 
     def ask(self) -> None:
@@ -109,7 +109,8 @@ class ConfigurationReload:
             logger.exception("reading the configuration failed unexpectedly file=%s", file)
             self._refused(file, f"{type(error).__name__}")
         else:
-            self._collector.ended(successful=True)
+            self._in_force()
+            self._metrics.config_reloads.add("success")
             changed = ", ".join(fields) or "nothing"
             logger.info("configuration taken over file=%s changed=%s", file, changed)
             if fields:
@@ -154,8 +155,13 @@ class ConfigurationReload:
         for client in clients:
             await client.close()
 
+    def _in_force(self) -> None:
+        self._metrics.config_is_newest.set(1)
+        self._metrics.config_read_at.set(time.time())
+
     def _refused(self, file: str, errors: str) -> None:
-        self._collector.ended(successful=False)
+        self._metrics.config_is_newest.set(0)
+        self._metrics.config_reloads.add("failure")
         logger.error("configuration refused, the one before stays in force file=%s errors=%s", file, errors)
         self._tell("Warning", "ConfigurationRefused", f"{file} is not in force: {errors}")
 
@@ -169,7 +175,7 @@ def build_reload(
     scheduler: Scheduler,
     watches: Watches,
     recorder: EventRecorder,
-    registry: CollectorRegistry,
+    metrics: Metrics,
     leadership: Leadership | None,
 ) -> ConfigurationReload:
     """Make the reload of the running process: log, metrics and Events about its own pod tell what became of each."""
@@ -180,8 +186,6 @@ def build_reload(
         if own is not None and (leadership is None or leadership.is_leading()):
             recorder.own(own, kind, reason, note)
 
-    collector = ConfigurationCollector()
-    registry.register(collector)
     return ConfigurationReload(
         source,
         configuration,
@@ -189,7 +193,7 @@ def build_reload(
         build=build_engine,
         take_over=scheduler.take_over,
         forget_unwatched=watches.forget_unwatched,
-        collector=collector,
+        metrics=metrics,
         tell=tell,
     )
 

@@ -12,6 +12,7 @@ from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
+from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
     AssignedPodEvents,
@@ -23,8 +24,8 @@ from bayplan.scheduler.event_handlers import (
 )
 from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections
 from bayplan.scheduler.node_backoff import NodeBackoff
-from bayplan.scheduler.observer import SchedulerObserver, WatchState
 from bayplan.server.health import HealthChecks
+from bayplan.server.state import WatchState
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +54,7 @@ class Watch:
         credentials: Credentials,
         resource: Resource,
         handler: Handler[Any],
-        observer: SchedulerObserver,
+        metrics: Metrics,
         *,
         name: str = "",
         label: str = "",
@@ -72,13 +73,13 @@ class Watch:
         self._optional = optional
         self._told_forbidden = False
         self.needed = needed
-        self._observer = observer
+        self._metrics = metrics
         self._handler = handler
         self.reflector: Reflector[Any] = make_reflector(
             credentials,
             resource.path,
             resource.type,
-            handler=ObservedHandler(handler, label or resource.kind, observer),
+            handler=ObservedHandler(handler, label or resource.kind, metrics),
             name=self.name,
             field_selector=field_selector,
             keep_undecodable=keep_undecodable,
@@ -142,12 +143,12 @@ class Watch:
             self._handler.on_synced()
 
     def _applied(self, seconds: float) -> None:
-        self._observer.watch_lagged(self.name, seconds)
+        self._metrics.watch_lag_seconds.observe(seconds, self.name)
 
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind
         logger.warning("object cannot be read kind=%s name=%r error=%s", kind, key, error)
-        self._observer.undecodable(kind)
+        self._metrics.undecodable_objects.add(kind)
 
 
 class Watches:
@@ -165,7 +166,7 @@ class Watches:
         credentials: Credentials,
         cache: Cache,
         queue: SchedulingQueue,
-        observer: SchedulerObserver,
+        metrics: Metrics,
         *,
         wake: Callable[[], None],
         on_gone: Callable[[str], None],
@@ -182,12 +183,12 @@ class Watches:
 
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
             options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
-            return Watch(credentials, resource, handler, observer, **options)
+            return Watch(credentials, resource, handler, metrics, **options)
 
         seconds = rejection_backoff_seconds
         backoff = NodeBackoff(seconds, cache, queue, wake) if seconds else None
-        self.assigned = AssignedPodEvents(cache, queue, wake, observer, on_gone, backoff)
-        nodes = NodeEvents(cache, queue, wake, observer, backoff)
+        self.assigned = AssignedPodEvents(cache, queue, wake, metrics, on_gone, backoff)
+        nodes = NodeEvents(cache, queue, wake, metrics, backoff)
         looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
             watch(NODES, nodes, keep_undecodable=False),
@@ -200,7 +201,7 @@ class Watches:
             self._watches.append(
                 watch(PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)
             )
-            rejections = KubeletRejections(scheduler_names, observer, backoff)
+            rejections = KubeletRejections(scheduler_names, metrics, backoff)
             self._watches.append(
                 watch(
                     _FAILED,

@@ -14,9 +14,10 @@ from bayplan.cache.row_follower import RowChange
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
-from bayplan.framework.plugin_calls import EvaluationCount, PluginCalls, label_of_codes
+from bayplan.framework.plugin_calls import PluginCalls, label_of_codes
 from bayplan.framework.status import Code, Codes
 from bayplan.framework.traits import Reads
+from bayplan.metrics.instruments import Count
 
 _NOT_MANY_ROWS = 64
 """Up to so many rows are picked out rather than all looked at."""
@@ -61,7 +62,7 @@ class FilterRound:
         """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
         self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
         self._reading_cluster: list[tuple[int, FilterPlugin]] = []
-        self._runs = {reads: EvaluationCount() for reads in Reads}
+        self._runs = {reads: Count() for reads in Reads}
         self._few_rows = FewRowsFilters((), self.codes, self.allowed, self.feasible, calls)
         self._answers: dict[int, Codes] = {}
         self._answered_rows: Rows | None = None

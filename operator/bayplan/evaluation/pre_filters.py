@@ -6,9 +6,10 @@ from time import perf_counter
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
-from bayplan.framework.plugin_calls import EvaluationCount, label_of, label_of_result
+from bayplan.framework.plugin_calls import label_of, label_of_result
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.metrics.instruments import Count
 
 
 class PreFilters:
@@ -26,7 +27,7 @@ class PreFilters:
         self._state = state
         self._results: dict[str, PreFilterResult] = {}
         self._every_cycle: list[PreFilterPlugin] = []
-        self.attempts = EvaluationCount()
+        self.attempts = Count()
         """Attempts whose pod the plugins that did not skip had something to say about."""
         self.rejection: Status | None = None
         self.ran: list[str] = []

@@ -12,10 +12,11 @@ from bayplan.cache.row_follower import RowChange
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
 from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores
-from bayplan.framework.plugin_calls import SUCCESS_LABEL, EvaluationCount, label_of
+from bayplan.framework.plugin_calls import SUCCESS_LABEL, label_of
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SCORES_ZERO, Code
 from bayplan.framework.traits import Reads
+from bayplan.metrics.instruments import Count
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.intp)
 
@@ -36,7 +37,7 @@ class ScoreTotals:
         self._kept: list[RawScore] = []
         self._moving: list[RawScore] = []
         self._relative: list[RawScore] = []
-        self.attempts = EvaluationCount()
+        self.attempts = Count()
         """Attempts that were scored, of the plugins that did not skip."""
         self._few_rows = FewRowsScores((), framework.calls)
         self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)

@@ -3,10 +3,12 @@
 import random
 from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
 from time import perf_counter
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from bayplan.framework.interface import PreFilterResult, Wait
 from bayplan.framework.status import Code, Codes, Status
+from bayplan.metrics.instruments import Count, Series
+from bayplan.metrics.table import POD_PREEMPTOR, VOLUME_STAGES, Metrics
 
 _Answer = TypeVar("_Answer")
 
@@ -14,6 +16,7 @@ CYCLES_PER_SAMPLE: Final = 10
 """In one of so many cycles the plugins are measured (upstream: schedule_one.go pluginMetricsSamplePercent)."""
 
 _PREEMPTION: Final = "DefaultPreemption"
+_VOLUMES: Final = "VolumeBinding"
 SUCCESS_LABEL: Final = "Success"
 UNSCHEDULABLE_LABEL: Final = "Unschedulable"
 ERROR_LABEL: Final = "Error"
@@ -28,62 +31,21 @@ _LABELS: Final = {
 }
 
 
-class EvaluationCount:
-    """How often the plugins of one set were run at one extension point; whoever runs them adds to `value`.
-
-    One addition counts for all of them: a number a plugin would cost more than many plugins do.
-    """
-
-    __slots__ = ("value",)
-
-    def __init__(self) -> None:
-        self.value = 0
-
-
-class Times(Protocol):
-    """Receives times of one kind."""
-
-    def observe(self, value: float) -> None:
-        """Take the seconds that something took."""
-
-
-class PluginObserver(Protocol):
-    """Receives what is measured; every call is cheap and raises nothing.
-
-    What is asked for twice is the same, and is kept by who asks, so that nothing is looked up for every pod.
-    """
-
-    def of_point(self, point: str, status: str, profile: str) -> Times:
-        """Return what takes the times of all plugins of an extension point that end with a status, as a label."""
-
-    def of_plugin(self, plugin: str, point: str, status: str) -> Times:
-        """Return what takes the times of one plugin at one extension point, in cycles that are sampled."""
-
-    def plugin_failed(self, plugin: str, point: str) -> None:
-        """Count a plugin that could not answer at an extension point."""
-
-    def preemption_evaluated(self, result: str, seconds: float) -> None:
-        """Take the time in which DefaultPreemption looked for victims, and its status."""
-
-    def evaluations(self, plugins: tuple[str, ...], point: str, profile: str) -> EvaluationCount:
-        """Return the one count of these plugins at this extension point."""
-
-
 class PluginCalls:
     """Tells one profile's parts whether the cycle is sampled, and passes on what they measure.
 
-    Evaluations and the framework rely on it. Without an observer nothing is sampled, and measuring costs nothing.
+    Evaluations and the framework rely on it. Without metrics nothing is sampled, and measuring costs nothing.
     """
 
-    __slots__ = ("_observer", "_of_plugins", "_of_points", "_profile", "_until_sample", "apart", "observed", "sampled")
+    __slots__ = ("_metrics", "_of_plugins", "_of_points", "_profile", "_until_sample", "apart", "observed", "sampled")
 
-    def __init__(self, profile: str = "", observer: PluginObserver | None = None) -> None:
+    def __init__(self, profile: str = "", metrics: Metrics | None = None) -> None:
         self._profile = profile
-        self._observer = observer
+        self._metrics = metrics
         self._until_sample = 0
-        self._of_points: dict[tuple[str, str], Times] = {}
-        self._of_plugins: dict[tuple[str, str, str], Times] = {}
-        self.observed = observer is not None
+        self._of_points: dict[tuple[str, str], Series] = {}
+        self._of_plugins: dict[tuple[str, str, str], Series] = {}
+        self.observed = metrics is not None
         """Whether anybody wants to know; nothing need be measured or begun otherwise."""
         self.sampled = False
         """Whether single plugins are measured now."""
@@ -98,43 +60,45 @@ class PluginCalls:
         if self.sampled:
             self._until_sample = random.randrange(2 * CYCLES_PER_SAMPLE - 1)  # noqa: S311  no secret
 
-    def count(self, plugins: Iterable[str], point: str) -> EvaluationCount:
+    def count(self, plugins: Iterable[str], point: str) -> Count:
         """Return what to add to when these plugins are run at an extension point."""
-        if self._observer is None:
-            return EvaluationCount()
-        return self._observer.evaluations(tuple(plugins), point, self._profile)
+        if self._metrics is None:
+            return Count()
+        return self._metrics.plugin_evaluations.count(tuple(plugins), point, self._profile)
 
     def report(self, point: str, status: str, seconds: float) -> None:
         """Pass on how long all plugins of an extension point took."""
         times = self._of_points.get((point, status))
         if times is None:
-            if self._observer is None:
+            if self._metrics is None:
                 return
-            times = self._of_points[point, status] = self._observer.of_point(point, status, self._profile)
+            times = self._metrics.extension_point_seconds.series(point, status, self._profile)
+            self._of_points[point, status] = times
         times.observe(seconds)
 
     def executed(self, plugin: str, point: str, status: str, seconds: float) -> None:
         """Pass on how long one plugin took in a sampled cycle."""
         times = self._of_plugins.get((plugin, point, status))
         if times is None:
-            if self._observer is None:
+            if self._metrics is None:
                 return
-            times = self._of_plugins[plugin, point, status] = self._observer.of_plugin(plugin, point, status)
+            times = self._metrics.plugin_seconds.series(plugin, point, status)
+            self._of_plugins[plugin, point, status] = times
         times.observe(seconds)
 
     def failed(self, plugin: str, point: str) -> None:
-        """Pass on that a plugin could not answer."""
-        if self._observer is not None:
-            self._observer.plugin_failed(plugin, point)
+        """Count a plugin that could not answer; kube-scheduler counts that of volumes only."""
+        if self._metrics is not None and plugin == _VOLUMES and point in VOLUME_STAGES:
+            self._metrics.volume_stage_errors.add(VOLUME_STAGES[point])
 
     def post_filtered(self, plugin: str, status: str, seconds: float) -> None:
         """Pass on how long a PostFilter plugin took, which is what preemption takes to find its victims."""
-        if self._observer is None:
+        if self._metrics is None:
             return
         if self.sampled:
             self.executed(plugin, "PostFilter", status, seconds)
         if plugin == _PREEMPTION:
-            self._observer.preemption_evaluated(status, seconds)
+            self._metrics.preemption_evaluation_seconds.observe(seconds, POD_PREEMPTOR, status)
 
     def report_within(self, point: str, status: str, started: float) -> None:
         """Pass on how long an extension point took that is part of another measure, which leaves it out."""

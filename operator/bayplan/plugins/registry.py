@@ -22,9 +22,10 @@ from bayplan.config.types import (
     VolumeBindingArgs,
 )
 from bayplan.framework.interface import Plugin
-from bayplan.framework.plugin_calls import PluginCalls, PluginObserver
+from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.runtime import Framework
 from bayplan.framework.waiting_pods import WaitingPods
+from bayplan.metrics.table import Metrics
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources import DynamicResources
 from bayplan.plugins.image_locality import ImageLocality
@@ -156,12 +157,12 @@ def build_frameworks(
     clock: Callable[[], float] = time.time,
     *,
     waiting_pods: WaitingPods | None = None,
-    observer: PluginObserver | None = None,
+    metrics: Metrics | None = None,
 ) -> dict[str, Framework]:
     """The framework of each profile by schedulerName; all share one index of the node table, listers and nominator.
 
     `clock` gives seconds since the epoch. Listers, nominator and `waiting_pods` outlive frameworks that are replaced.
-    `observer` receives how long plugins take.
+    `metrics` receive how long plugins take.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
@@ -191,7 +192,7 @@ def build_frameworks(
             handle,
             outside[profile.scheduler_name],
             configuration.extenders,
-            observer=observer,
+            metrics=metrics,
         )
         for profile in configuration.profiles
     }
@@ -211,7 +212,7 @@ def _build(
     outside: Mapping[str, Plugin],
     extenders: Sequence[Extender],
     *,
-    observer: PluginObserver | None,
+    metrics: Metrics | None,
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
 
@@ -224,4 +225,4 @@ def _build(
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
-    return Framework(profile, points, extenders, handle.waiting_pods, PluginCalls(profile.scheduler_name, observer))
+    return Framework(profile, points, extenders, handle.waiting_pods, PluginCalls(profile.scheduler_name, metrics))

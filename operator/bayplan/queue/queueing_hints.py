@@ -6,7 +6,7 @@ Upstream: queueingHintMap and isPodWorthRequeuing. No plugin is Pending here, so
 import logging
 import random
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final
@@ -23,6 +23,7 @@ from bayplan.framework.cluster_event import (
     QueueingHintFn,
     cluster_event,
 )
+from bayplan.metrics.instruments import Histogram
 from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo
 
@@ -49,9 +50,6 @@ QueueingHintMap = Mapping[str, Mapping[str, _Hints]]
 """For one event, by profile, the plugins that registered for it with their hints; other profiles are left out."""
 
 
-ObserveHint = Callable[[str, str, str, float], None]
-"""Receives `(plugin, event, hint, seconds)`; the hint is Queue, QueueSkip or Error."""
-
 EVENTS_PER_SAMPLE: Final = 10
 """The hints of one of so many events are measured."""
 _EVENT_BYTES: Final = 500
@@ -62,10 +60,10 @@ _BYTES_PER_ENCODED_BYTE: Final = 10
 class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
     """The hint map of each event, collected from the registrations when the event first comes."""
 
-    def __init__(self, profiles: Mapping[str, QueueProfile], observe: ObserveHint | None = None) -> None:
+    def __init__(self, profiles: Mapping[str, QueueProfile], seconds: Histogram[str, str, str] | None = None) -> None:
         super().__init__()
         self._profiles = profiles
-        self._observe = observe
+        self._seconds = seconds
         self._measured: dict[ClusterEvent, QueueingHintMap] = {}
         self._until_sample = 0
 
@@ -78,15 +76,15 @@ class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
     def sampled(self, event: ClusterEvent) -> QueueingHintMap:
         """Return the event's hint map, and for one event of ten one whose hints are measured."""
         self._until_sample -= 1
-        if self._until_sample >= 0 or self._observe is None or not self[event]:
+        if self._until_sample >= 0 or self._seconds is None or not self[event]:
             return self[event]
         self._until_sample = random.randrange(2 * EVENTS_PER_SAMPLE - 1)  # noqa: S311  no secret
         measured = self._measured.get(event)
         if measured is None:
-            observe = self._observe
+            seconds = self._seconds
             measured = self._measured[event] = {
                 profile: {
-                    plugin: tuple(_measured(hint, plugin, event.label, observe) for hint in hints)
+                    plugin: tuple(_measured(hint, plugin, event.label, seconds) for hint in hints)
                     for plugin, hints in plugins.items()
                 }
                 for profile, plugins in self[event].items()
@@ -190,7 +188,9 @@ class WorthRequeuing:
         return self.profiles[queued.profile].shape_or_none(queued.pod_info)
 
 
-def _measured(hint: QueueingHintFn | None, plugin: str, event: str, observe: ObserveHint) -> QueueingHintFn:
+def _measured(
+    hint: QueueingHintFn | None, plugin: str, event: str, seconds: Histogram[str, str, str]
+) -> QueueingHintFn:
     """The same hint, with how long it took passed on; no hint is one that always queues."""
 
     def measured(pod: PodInfo, old: Any, new: Any) -> QueueingHint:  # noqa: ANN401  as hints take them
@@ -200,7 +200,7 @@ def _measured(hint: QueueingHintFn | None, plugin: str, event: str, observe: Obs
             label = "QueueSkip" if answer is QueueingHint.SKIP else "Queue"
             return answer
         finally:
-            observe(plugin, event, label, perf_counter() - started)
+            seconds.observe(perf_counter() - started, plugin, event, label)
 
     return measured
 

@@ -7,6 +7,7 @@ from itertools import count
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
+from bayplan.metrics.table import Metrics
 from bayplan.queue.event_moves import KEPT_MOVE_BYTES, EventMoves
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPods
 from bayplan.queue.kept_room import KeptRoom
@@ -16,7 +17,7 @@ from bayplan.queue.pod_updates import PodUpdates
 from bayplan.queue.queue_profile import QueueProfile, QueueSettings
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, backoff_expiration
 from bayplan.queue.queueing_hints import ObservedEvent, QueueingHintMaps, is_in_flight_pod_worth_requeuing
-from bayplan.queue.sub_queues import QueueObserver, SubQueues
+from bayplan.queue.sub_queues import SubQueues
 
 _CONFIGURATION_CHANGE = "ConfigurationChange"
 _SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
@@ -53,19 +54,18 @@ class SchedulingQueue:
     kept_move_bytes: int = KEPT_MOVE_BYTES
     step: int = sys.maxsize
     sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
-    observer: QueueObserver | None = None
+    metrics: Metrics | None = None
     nominator: Nominator = field(default_factory=Nominator)
 
     def __post_init__(self) -> None:
-        observer = self.observer
-        self._hint_maps = QueueingHintMaps(self.profiles, None if observer is None else observer.queueing_hint)
+        self._hint_maps = QueueingHintMaps(self.profiles, None if self.metrics is None else self.metrics.hint_seconds)
         self._sequence = count()
         self._sub_queues = SubQueues(
             clock=self.clock,
             profiles=self.profiles,
             max_in_unschedulable=self.max_in_unschedulable_seconds,
             sort_key=self.sort_key,
-            observer=self.observer,
+            metrics=self.metrics,
             kind_of=self._kind_of,
             step=self.step,
         )
@@ -235,7 +235,7 @@ class SchedulingQueue:
 
         Upstream: MoveAllToActiveOrBackoffQueue.
         """
-        hint_map = self._hint_maps[event] if self.observer is None else self._hint_maps.sampled(event)
+        hint_map = self._hint_maps[event] if self.metrics is None else self._hint_maps.sampled(event)
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 

@@ -5,11 +5,11 @@ import sys
 from collections.abc import Callable, Container, Hashable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Protocol
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.logs.formats import V4, V5
+from bayplan.metrics.table import Metrics
 from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.keyed_heap import KeyedHeap, SortKey
 from bayplan.queue.queue_profile import QueueProfile
@@ -32,19 +32,6 @@ _METRIC_LABELS = {
 }
 
 
-class QueueObserver(Protocol):
-    """Receives every move; the metrics rely on it. Methods must be cheap and must not call the queue."""
-
-    def queueing_hint(self, plugin: str, event: str, hint: str, seconds: float) -> None:
-        """Take the time of a hint that ended with `hint`: Queue, QueueSkip or Error."""
-
-    def incoming(self, queue: str, event: str) -> None:
-        """Count a pod that entered `queue` (active, backoff or unschedulable) because of `event`."""
-
-    def unschedulable(self, plugin: str, profile: str, delta: int) -> None:
-        """Change by `delta` the number of queued pods that `plugin` holds, or rejected last time."""
-
-
 @dataclass(kw_only=True, eq=False, repr=False)
 class SubQueues:
     """Keeps every queued pod in exactly one sub-queue; only this class moves pods, and it reports each move.
@@ -56,7 +43,7 @@ class SubQueues:
     profiles: Mapping[str, QueueProfile]
     max_in_unschedulable: float
     sort_key: Callable[[PodInfo, float], SortKey]
-    observer: QueueObserver | None
+    metrics: Metrics | None
     kind_of: Callable[[QueuedPodInfo], Hashable]
     step: int = sys.maxsize
     pods: dict[str, QueuedPodInfo] = field(init=False, default_factory=dict)
@@ -95,8 +82,8 @@ class SubQueues:
         if logger.isEnabledFor(V5):
             key = queued.pod_info.key
             logger.log(V5, "Pod moved to an internal scheduling queue pod=%r event=%s queue=%s", key, event, to)
-        if self.observer is not None and _METRIC_LABELS[to] != came_from:
-            self.observer.incoming(_METRIC_LABELS[to], event)
+        if self.metrics is not None and _METRIC_LABELS[to] != came_from:
+            self.metrics.incoming_pods.add(_METRIC_LABELS[to], event)
 
     def requeue(self, queued: QueuedPodInfo, event: str) -> None:
         """Move the pod towards its next attempt: it is active once its back-off is over, unless a gate holds it.
@@ -165,11 +152,11 @@ class SubQueues:
 
     def set_rejectors(self, queued: QueuedPodInfo, plugins: frozenset[str]) -> None:
         """Set which plugins may wake the pod; it must not be waiting meanwhile."""
-        if self.observer is not None:
+        if self.metrics is not None:
             for plugin in queued.rejector_plugins - plugins:
-                self.observer.unschedulable(plugin, queued.profile, -1)
+                self.metrics.unschedulable_pods.add(plugin, queued.profile, by=-1)
             for plugin in plugins - queued.rejector_plugins:
-                self.observer.unschedulable(plugin, queued.profile, +1)
+                self.metrics.unschedulable_pods.add(plugin, queued.profile)
         queued.rejector_plugins = plugins
 
     def take_over(

@@ -12,11 +12,11 @@ from bayplan.framework.effects import Effect
 from bayplan.framework.interface import Binding
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.comparison import Compare
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
-from bayplan.scheduler.observer import SchedulerObserver
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
@@ -114,7 +114,7 @@ class AttemptRunner:
     cycle: SchedulingCycle
     frameworks: Mapping[str, Framework]
     clock: Callable[[], float]
-    observer: SchedulerObserver | None = None
+    metrics: Metrics | None = None
     decides_by_kind: bool = False
 
     def run(
@@ -169,8 +169,8 @@ class AttemptRunner:
     def conclude(self, attempt: Attempt, outcome: Placement | FitError) -> Reserved | Nominated | Failed:
         """Reserve the node that was chosen, or nominate the pod, or return it to the queue."""
         try:
-            if self.observer is not None:
-                self.observer.algorithm(self.clock() - attempt.started)
+            if self.metrics is not None:
+                self.metrics.algorithm_seconds.observe(self.clock() - attempt.started)
             return self._no_fit(attempt, outcome) if isinstance(outcome, FitError) else self._reserve(attempt, outcome)
         except Exception as error:  # noqa: BLE001  as in `run`
             return self.fail(attempt, error)
@@ -231,8 +231,8 @@ class AttemptRunner:
 
     def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
         """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
-        if self.observer is not None and "DefaultPreemption" in fit_error.post_filtered:
-            self.observer.preemption_attempt()
+        if self.metrics is not None and "DefaultPreemption" in fit_error.post_filtered:
+            self.metrics.preemption_attempts.add()
         node_name = fit_error.nominated_node_name
         if node_name:
             displaced = self._nominate(attempt.pod, node_name, fit_error.victims)

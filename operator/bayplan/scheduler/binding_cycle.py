@@ -13,6 +13,7 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Status
+from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
@@ -23,7 +24,6 @@ from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.permit_wait import PermitWaits
 from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 from bayplan.scheduler.turns import Turn
@@ -45,7 +45,7 @@ class BindingCycle:
     binder: Binder
     recorder: EventRecorder
     failures: FailureReporter
-    observer: SchedulerObserver
+    metrics: Metrics
     dispatcher: Dispatcher
     wake: Callable[[], None]
     clock: Callable[[], float]
@@ -57,7 +57,7 @@ class BindingCycle:
     _stopped: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        self._permits = PermitWaits(self._permit_ended, self.observer.permit_waited, self.clock)
+        self._permits = PermitWaits(self._permit_ended, self.metrics.permit_wait_seconds, self.clock)
 
     def start(self, reserved: Reserved) -> None:
         """Have the pod wait for Permit plugins if it must, and then the bind performed with the steps before it."""
@@ -271,7 +271,7 @@ class BindingCycle:
             framework.calls.report("Bind", status, seconds)
             if reserved.sampled:
                 framework.calls.executed(framework.binds[0].name, "Bind", status, seconds)
-            self.observer.api_call(BINDING, ended, seconds)
+            self.metrics.api_call(BINDING, ended, seconds)
 
     def _bound(self, reserved: Reserved) -> None:
         queued, pod, node_name = reserved.queued, reserved.pod, reserved.binding.node_name
@@ -284,12 +284,12 @@ class BindingCycle:
             logger.exception("event of a bound pod failed pod=%r", pod.key)
         if reserved.framework.post_binds:
             self._post_bind(reserved)
-        self.observer.attempt(queued.profile, "scheduled", now - reserved.started)
+        self.metrics.attempt(queued.profile, "scheduled", now - reserved.started)
         tell_bound(reserved, now - reserved.started)
         if queued.flushed:
-            self.observer.flushed()
+            self.metrics.scheduled_after_flush.add()
         first = queued.initial_attempt_timestamp
-        self.observer.bound(queued.attempts, now - (reserved.started if first is None else first))
+        self.metrics.bound(queued.attempts, now - (reserved.started if first is None else first))
 
     def _post_bind(self, reserved: Reserved) -> None:
         """Run the PostBind plugins; none can undo the bind (upstream: framework.go RunPostBindPlugins)."""

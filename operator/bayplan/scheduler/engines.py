@@ -9,6 +9,7 @@ from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.framework.waiting_pods import WaitingPods
+from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queue_profile import QueueSettings, queue_profile
@@ -17,7 +18,6 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
-from bayplan.scheduler.observer import SchedulerObserver
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,7 +48,7 @@ class EngineBuilder:
     nominator: Nominator
     client: ApiClient
     admit: Callable[[], float] | None
-    observer: SchedulerObserver
+    metrics: Metrics
     clock: Callable[[], float]
     waiting_pods: WaitingPods = field(default_factory=WaitingPods, init=False)
 
@@ -66,7 +66,7 @@ class EngineBuilder:
             cache.listers,
             self.nominator,
             waiting_pods=self.waiting_pods,
-            observer=self.observer,
+            metrics=self.metrics,
         )
         cycle = SchedulingCycle(cache.nodes, self.nominator, frameworks.values())
         extenders = make_clients(configuration.extenders, self.admit)
@@ -76,8 +76,8 @@ class EngineBuilder:
             self.client,
             node_exists=cache.has_node,
             confirmed_node=cache.confirmed_node,
-            on_ambiguous=self.observer.bind_ambiguous,
-            on_conflict=self.observer.bind_conflict,
+            on_ambiguous=self.metrics.ambiguous_binds.add,
+            on_conflict=self.metrics.bind_conflicts.add,
             clock=self.clock,
         )
         queue = QueueSettings(

@@ -15,10 +15,10 @@ from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
+from bayplan.metrics.table import Metrics
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.node_backoff import NodeBackoff
-from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +28,10 @@ T = TypeVar("T", bound=KubernetesObject)
 class ObservedHandler(Generic[T]):
     """Passes watch events on and reports how long each took; `resource` begins the label, as in kube-scheduler."""
 
-    def __init__(self, handler: Handler[T], resource: str, observer: SchedulerObserver) -> None:
+    def __init__(self, handler: Handler[T], resource: str, metrics: Metrics) -> None:
         self._handler = handler
         self._add, self._update, self._delete = (f"{resource}{action}" for action in ("Add", "Update", "Delete"))
-        self._observer = observer
+        self._seconds = metrics.event_seconds
 
     def on_add(self, obj: T) -> None:
         """See `Handler.on_add`."""
@@ -52,7 +52,7 @@ class ObservedHandler(Generic[T]):
     def _observe(self, event: str, handle: Callable[..., None], *objects: T) -> None:
         started = perf_counter()
         handle(*objects)
-        self._observer.event_handled(event, perf_counter() - started)
+        self._seconds.observe(perf_counter() - started, event)
 
 
 @dataclass(eq=False)
@@ -62,7 +62,7 @@ class NodeEvents:
     cache: Cache
     queue: SchedulingQueue
     wake: Callable[[], None]
-    observer: SchedulerObserver
+    metrics: Metrics
     backoff: NodeBackoff | None = None
 
     def on_add(self, node: Node) -> None:
@@ -99,7 +99,7 @@ class NodeEvents:
         except QuantityError as error:
             # A node whose capacity nobody can read must not be chosen on what it had before.
             logger.warning("node left out node=%r error=%s", node.metadata.name, error)
-            self.observer.undecodable("Node")
+            self.metrics.undecodable_objects.add("Node")
             self.cache.remove_node(node.metadata.name)
             return False
         return True
@@ -112,7 +112,7 @@ class AssignedPodEvents:
     cache: Cache
     queue: SchedulingQueue
     wake: Callable[[], None]
-    observer: SchedulerObserver
+    metrics: Metrics
     on_gone: Callable[[str], None]
     backoff: NodeBackoff | None = None
     _ended: set[str] = field(default_factory=set, init=False)
@@ -184,7 +184,7 @@ class AssignedPodEvents:
             self.cache.set_pod(pod)
         except QuantityError as error:
             logger.warning("pod on a node not counted pod=%r error=%s", pod.key, error)
-            self.observer.undecodable("Pod")
+            self.metrics.undecodable_objects.add("Pod")
             return False
         return True
 

@@ -9,6 +9,7 @@ from typing import Protocol
 from weakref import WeakKeyDictionary
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod import release_time
 from bayplan.scheduler.api_calls import (
     ApiCall,
@@ -23,7 +24,6 @@ from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated
 from bayplan.scheduler.attempt_log import VerdictLog
 from bayplan.scheduler.condition_texts import ConditionTexts
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.recent_decisions import RecentDecisions
 
 logger = logging.getLogger(__name__)
@@ -133,7 +133,7 @@ class FailureReporter:
 
     recorder: EventRecorder
     conditions: PodConditions
-    observer: SchedulerObserver
+    metrics: Metrics
     clock: Callable[[], float]
     newest: Callable[[str], PodInfo | None]
     decisions: RecentDecisions = field(default_factory=RecentDecisions)
@@ -146,7 +146,7 @@ class FailureReporter:
     def report(self, failed: Failed) -> None:
         """Report an attempt whose pod is back in the queue; nothing is written on a pod that was deleted."""
         seconds = self.clock() - failed.started
-        self.observer.attempt(failed.queued.profile, "error" if failed.error else "unschedulable", seconds)
+        self.metrics.attempt(failed.queued.profile, "error" if failed.error else "unschedulable", seconds)
         if failed.gone:
             return
         self.verdicts.tell(failed, failed.message)
@@ -168,7 +168,7 @@ class FailureReporter:
         message, seconds = fit_error.message, self.clock() - nominated.started
         self.texts.forget(pod.uid)
         self.verdicts.tell(nominated, message)
-        self.observer.attempt(nominated.queued.profile, "unschedulable", seconds)
+        self.metrics.attempt(nominated.queued.profile, "unschedulable", seconds)
         evaluated = fit_error.diagnosis.node_count
         self.decisions.failed(pod, message, seconds, evaluated=evaluated, preempted=fit_error.victims)
         self._record(pod, message)

@@ -5,8 +5,8 @@ from collections.abc import Collection
 from typing import Final
 
 from bayplan.api.meta_objects import ObjectMeta, Struct
+from bayplan.metrics.table import KUBELET_REASONS, Metrics
 from bayplan.scheduler.node_backoff import NodeBackoff
-from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
 
@@ -16,17 +16,6 @@ REJECTED_PODS: Final = "spec.nodeName!=,status.phase=Failed"
 _MESSAGE: Final = "Pod was rejected: "
 _NO_ROOM: Final = ("OutOf", "UnexpectedAdmissionError")
 _OTHER, _EXTENDED = "Other", "OutOfExtendedResources"
-REASONS: Final = frozenset(
-    (
-        *("OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "OutOfpods", _EXTENDED),
-        *("AppArmor", "Evicted", "InitContainerRestartPolicyForbidden", "InvalidNodeInfo", "NodeShutdown"),
-        *("PodFeatureUnsupported", "PodLevelResourcesNotSupported", "PodOSNotSupported"),
-        *("PodOSSelectorNodeLabelDoesNotMatch", "SupplementalGroupsPolicyNotSupported", "SysctlForbidden"),
-        *("TopologyAffinityError", "UnexpectedAdmissionError", "UnexpectedPredicateFailureType", "UnknownReason"),
-        *("VolumeAttachmentLimitExceeded", _OTHER),
-    )
-)
-"""The reasons that are told apart, as the kubelet's own metric does (pkg/kubelet/kubelet.go, rejectPod)."""
 
 
 class FailedPodSpec(Struct, frozen=True):
@@ -58,11 +47,9 @@ class KubeletRejections:
     pod that found no room there is left alone for a while.
     """
 
-    def __init__(
-        self, scheduler_names: Collection[str], observer: SchedulerObserver, backoff: NodeBackoff | None = None
-    ) -> None:
+    def __init__(self, scheduler_names: Collection[str], metrics: Metrics, backoff: NodeBackoff | None = None) -> None:
         self._names = scheduler_names
-        self._observer = observer
+        self._rejections = metrics.kubelet_rejections
         self._backoff = backoff
         self._listed = False
 
@@ -71,7 +58,7 @@ class KubeletRejections:
         status = pod.status
         if not self._listed or not status.message.startswith(_MESSAGE) or pod.spec.scheduler_name not in self._names:
             return
-        self._observer.kubelet_rejected(reason_of(status.reason))
+        self._rejections.add(reason_of(status.reason))
         key = f"{pod.metadata.namespace}/{pod.metadata.name}"
         logger.warning(
             "kubelet rejected a pod node=%r pod=%r reason=%r message=%r",
@@ -94,7 +81,7 @@ class KubeletRejections:
 
 
 def reason_of(reason: str) -> str:
-    """Return the one of REASONS that a kubelet's reason counts as: whoever writes a pod's status can make up others."""
-    if reason in REASONS:
+    """Return the one of KUBELET_REASONS that a reason counts as: whoever writes a pod's status can make up others."""
+    if reason in KUBELET_REASONS:
         return reason
     return _EXTENDED if reason.startswith("OutOf") else _OTHER

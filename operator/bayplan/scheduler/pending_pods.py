@@ -11,9 +11,9 @@ from bayplan.api.watch_event import PodEvent, read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import pod_path
-from bayplan.scheduler.observer import SchedulerObserver
 
 logger = logging.getLogger(__name__)
 
@@ -35,7 +35,7 @@ class PendingPodEvents:
     cache: Cache
     queue: SchedulingQueue
     wake: Callable[[], None]
-    observer: SchedulerObserver
+    metrics: Metrics
     profiles: frozenset[str]
     on_gone: Callable[[str], None] = lambda uid: None
     _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
@@ -124,7 +124,7 @@ class PendingPodEvents:
 
     def _leave_out(self, uid: str, version: str, key: str, error: object) -> None:
         logger.warning("pod left out pod=%r error=%s", key, error)
-        self.observer.undecodable("Pod")
+        self.metrics.undecodable_objects.add("Pod")
         self.gone(uid, version)
 
 

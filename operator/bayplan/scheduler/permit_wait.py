@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from bayplan.config.fields import format_duration
 from bayplan.framework.status import Status
+from bayplan.metrics.instruments import Histogram
 from bayplan.scheduler.attempt import Reserved
 
 
@@ -15,12 +16,13 @@ class PermitWaits:
     """Has each reserved pod wait until its plugins allow it, one rejects it, or the time of one is up.
 
     `ended` is called once a wait, later than whoever ended it returns: that may be a plugin in the middle of another
-    pod's attempt. It is not called for a wait that was given up by `forget` or `stop`. `observe` receives how a wait
-    ended and its seconds by `clock`, as `SchedulerObserver.permit_waited`.
+    pod's attempt. It is not called for a wait that was given up by `forget` or `stop`. `waits` receives the
+    seconds of a wait by `clock`, and how it ended: `Success`, `Unschedulable` (rejected) or `Error` (its room was
+    taken).
     """
 
     ended: Callable[[Reserved, Status], None]
-    observe: Callable[[str, float], None]
+    waits: Histogram[str]
     clock: Callable[[], float]
     _started: dict[str, float] = field(default_factory=dict, init=False)
     _timers: dict[str, list[asyncio.TimerHandle]] = field(default_factory=dict, init=False)
@@ -58,7 +60,7 @@ class PermitWaits:
             self._cancel(uid)
 
     def _observe(self, uid: str, result: str) -> None:
-        self.observe(result, self.clock() - self._started.pop(uid))
+        self.waits.observe(self.clock() - self._started.pop(uid), result)
 
     def _cancel(self, uid: str) -> None:
         for timer in self._timers.pop(uid, ()):

@@ -14,6 +14,7 @@ from bayplan.api.quantity import QuantityError
 from bayplan.api.watch_event import Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.metrics.table import POD_PREEMPTOR, Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Nominated, return_to_queue
@@ -21,7 +22,6 @@ from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.refused_victims import RefusedVictims, Unended, is_gone, several_at_once
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class PreemptionExecutor:
     recorder: EventRecorder
     conditions: PodConditions
     failures: FailureReporter
-    observer: SchedulerObserver
+    metrics: Metrics
     reject_waiting: Callable[[str], bool]
     victim_gone: Callable[[str], None]
     wake: Callable[[], None]
@@ -85,10 +85,10 @@ class PreemptionExecutor:
         chosen = nominated.fit_error.victims
         victims = [victim.uid for victim in chosen if not victim.is_terminating]
         if victims:
-            self.observer.preemption_victims(len(chosen))
+            self.metrics.preemption_victims.observe(len(chosen))
             violations = [each.pdb_violations for each in nominated.fit_error.candidates if each.victims == chosen]
             if violations and violations[0]:
-                self.observer.budgets_violated(violations[0])
+                self.metrics.budget_violations.add(POD_PREEMPTOR, by=violations[0])
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
         victims = [uid for uid in victims if not self._rejected(uid, pod, nominated.node_name)]
         self.dispatcher.preempt(lambda: self._carry_out(nominated, victims))
@@ -132,7 +132,7 @@ class PreemptionExecutor:
                 raise
             logger.exception("preemption failed pod=%r", pod.key)
             problem = Unended(repr(error), "")
-        self.observer.preemption_executed("error" if problem else "success", perf_counter() - started)
+        self.metrics.preemption_executed("error" if problem else "success", perf_counter() - started)
         if problem:
             self.give_up(nominated, problem, is_written=is_written)
         else:

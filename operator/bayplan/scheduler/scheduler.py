@@ -9,6 +9,7 @@ from functools import partial
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
+from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
 from bayplan.scheduler.attempt_log import tell_scores, wanted_comparison
@@ -20,7 +21,6 @@ from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
-from bayplan.scheduler.observer import SchedulerObserver
 from bayplan.scheduler.preemption import PreemptionExecutor
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.scheduler.refused_victims import Unended
@@ -58,7 +58,7 @@ class Scheduler:
         engine: Engine,
         dispatcher: Dispatcher,
         recorder: EventRecorder,
-        observer: SchedulerObserver,
+        metrics: Metrics,
         news: asyncio.Event,
         victim_gone: Callable[[str], None],
         announces: bool = True,
@@ -82,15 +82,15 @@ class Scheduler:
             engine.cycle,
             engine.frameworks,
             clock,
-            observer,
+            metrics,
             decides_by_kind=engine.extended is None,
         )
         conditions = PodConditions(dispatcher.patch)
         self.decisions = RecentDecisions()
         """What was decided last, for whoever asks."""
-        self._failures = FailureReporter(recorder, conditions, observer, clock, queue.newest, self.decisions)
+        self._failures = FailureReporter(recorder, conditions, metrics, clock, queue.newest, self.decisions)
         self._binding = BindingCycle(
-            cache, queue, engine.binder, recorder, self._failures, observer, dispatcher, news.set, clock, announces
+            cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, news.set, clock, announces
         )
         self.preemption = PreemptionExecutor(
             cache=cache,
@@ -99,7 +99,7 @@ class Scheduler:
             recorder=recorder,
             conditions=conditions,
             failures=self._failures,
-            observer=observer,
+            metrics=metrics,
             reject_waiting=self._binding.reject,
             victim_gone=victim_gone,
             wake=news.set,

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bayplan.cache.resources import CPU, PODS
-from bayplan.server.state import StateSources, labelled
+from bayplan.server.metrics import gauge
+from bayplan.server.state import StateSources
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 MAX_EXTENDED_RESOURCES = 32
@@ -22,57 +23,50 @@ class PackingCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         """All of it, metric by metric."""
         summary = self._sources.allocation()
-        yield GaugeMetricFamily("bayplan_nodes", "Number of nodes known.", value=summary.nodes)
-        yield GaugeMetricFamily(
-            "bayplan_nodes_in_use", "Number of nodes with a pod that could run elsewhere.", value=summary.nodes_in_use
+        yield gauge("bayplan_nodes", "Number of nodes known.", (), {(): summary.nodes})
+        yield gauge(
+            "bayplan_nodes_in_use",
+            "Number of nodes with a pod that could run elsewhere.",
+            (),
+            {(): summary.nodes_in_use},
         )
         resources = list(self._admitted(summary.allocatable))
-        for name, documentation, taken, capacity in (
-            (
-                "bayplan_allocation_ratio",
-                "Requested over allocatable on the nodes in use.",
-                summary.requested_in_use,
-                summary.allocatable_in_use,
-            ),
-            (
-                "bayplan_cluster_allocation_ratio",
-                "Requested over allocatable on all nodes.",
-                summary.requested,
-                summary.allocatable,
-            ),
-        ):
-            yield labelled(
-                name,
-                documentation,
-                ("resource",),
-                [((r,), _ratio(taken.get(r, 0), capacity.get(r, 0))) for r in resources],
-            )
-        yield from self._by_requests(resources)
-
-    def _by_requests(self, resources: list[str]) -> Iterator[Metric]:
-        others = [name for name in resources if name != PODS]
-        packing = self._sources.packing(others)
-        yield labelled(
+        yield gauge(
+            "bayplan_allocation_ratio",
+            "Requested over allocatable on the nodes in use.",
+            ("resource",),
+            {r: _ratio(summary.requested_in_use.get(r, 0), summary.allocatable_in_use.get(r, 0)) for r in resources},
+        )
+        yield gauge(
+            "bayplan_cluster_allocation_ratio",
+            "Requested over allocatable on all nodes.",
+            ("resource",),
+            {r: _ratio(summary.requested.get(r, 0), summary.allocatable.get(r, 0)) for r in resources},
+        )
+        packing = self._sources.packing([name for name in resources if name != PODS])
+        yield gauge(
             "bayplan_stranded_capacity",
             "Free capacity of nodes that is of no use because another resource is full there; cpu in cores.",
             ("resource",),
-            [((name,), _in_base_units(name, amount)) for name, amount in packing.stranded().items()],
+            {name: _in_base_units(name, amount) for name, amount in packing.stranded().items()},
         )
-        yield labelled(
+        yield gauge(
             "bayplan_largest_schedulable_pod",
             "Largest amount of a resource that is free on one node which takes another pod; cpu in cores.",
             ("resource",),
-            [((name,), _in_base_units(name, amount)) for name, amount in packing.largest().items()],
+            {name: _in_base_units(name, amount) for name, amount in packing.largest().items()},
         )
-        yield GaugeMetricFamily(
+        yield gauge(
             "bayplan_nodes_lower_bound",
             "Fewest nodes that have room for all pods that could run elsewhere, by the sum of requests.",
-            value=packing.lower_bound(),
+            (),
+            {(): packing.lower_bound()},
         )
-        yield GaugeMetricFamily(
+        yield gauge(
             "bayplan_emptiable_nodes",
             "Nodes in use that could be emptied into what is free on the others in use, by the sum of requests.",
-            value=packing.emptiable(),
+            (),
+            {(): packing.emptiable()},
         )
 
     def _admitted(self, allocatable: Mapping[str, int]) -> Iterator[str]:

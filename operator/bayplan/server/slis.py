@@ -5,10 +5,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bayplan.server.health import HealthChecks
+from bayplan.server.metrics import counter, gauge
 
 PROCESS_START: Final = "process_start_time_seconds"
 """The metric that says it, in `/metrics` and `/metrics/slis` (upstream: component-base metrics/processstarttime.go)."""
@@ -36,21 +37,22 @@ class SliCollector(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """All three metrics."""
-        last = GaugeMetricFamily(
-            "kubernetes_healthcheck", "Result of the last run of a health check: 1 is success.", labels=("name", "type")
+        outcomes = self._health.outcomes
+        yield gauge(
+            "kubernetes_healthcheck",
+            "Result of the last run of a health check: 1 is success.",
+            ("name", "type"),
+            {(name, endpoint): float(outcome.healthy) for (endpoint, name), outcome in outcomes.items()},
         )
-        total = CounterMetricFamily(
+        yield counter(
             "kubernetes_healthchecks_total",
             "Number of times that a health check was run, by its result.",
-            labels=("name", "type", "status"),
+            ("name", "type", "status"),
+            {
+                (name, endpoint, status): count
+                for (endpoint, name), outcome in outcomes.items()
+                for status, count in (("success", outcome.successes), ("error", outcome.errors))
+                if count
+            },
         )
-        for (endpoint, name), outcome in self._health.outcomes.items():
-            last.add_metric((name, endpoint), float(outcome.healthy))
-            for status, count in (("success", outcome.successes), ("error", outcome.errors)):
-                if count:
-                    total.add_metric((name, endpoint, status), count)
-        yield last
-        yield total
-        yield GaugeMetricFamily(
-            PROCESS_START, "Start time of the process since unix epoch in seconds.", value=self._started
-        )
+        yield gauge(PROCESS_START, "Start time of the process since unix epoch in seconds.", (), {(): self._started})

@@ -1,22 +1,32 @@
-"""Gauges read from the engine at scrape time, so that scheduling never sets one."""
+"""What is read at each scrape: the state of queue, cache, calls and watches, the election, and the build that runs."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
+from prometheus_client.core import Metric
 
+from bayplan import __version__
 from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.cache import CacheSizes
 from bayplan.cache.packing import Packing
-from bayplan.scheduler.observer import WatchState
+from bayplan.config.feature_gates import KUBERNETES, FeatureGates, Stage
+from bayplan.server.metrics import counter, gauge
 
 QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 
 @dataclass(frozen=True, slots=True)
+class WatchState:
+    """How fresh one watch is: seconds since its last event or bookmark, and how often it listed again."""
+
+    last_event_age_seconds: float
+    relists: int
+
+
+@dataclass(frozen=True, slots=True)
 class StateSources:
-    """Where each scrape reads the engine's state; each callable is called once a scrape, on the event loop.
+    """Where each scrape reads the engine's state; each callable is called on the event loop.
 
     `pending` gives pods by queue (active, backoff, unschedulable, gated), `watches` gives freshness by
     resource (pods, nodes, ...), `in_flight_events` events by label, `tasks` what goes on beside the decisions by its
@@ -35,92 +45,110 @@ class StateSources:
     watches: Callable[[], Mapping[str, WatchState]]
 
 
-class StateCollector(Collector):
-    """Exports the state of queue, cache, calls and watches as it is at the moment of the scrape."""
-
-    def __init__(self, sources: StateSources) -> None:
-        self._sources = sources
-
-    def collect(self) -> Iterable[Metric]:
-        """All of it, metric by metric."""
-        yield self._pending()
-        yield self._cache()
-        yield from self._nominations()
-        yield from self._under_way()
-        yield from self._watches()
-
-    def _pending(self) -> Metric:
-        pending = self._sources.pending()
-        return labelled(
-            "scheduler_pending_pods",
-            "Number of pending pods, by queue: 'active' is ready to be tried, 'backoff' waits after a "
-            "failure, 'unschedulable' waits for a change in the cluster, 'gated' is held back by a gate.",
-            ("queue",),
-            (((queue,), pending.get(queue, 0)) for queue in QUEUES),
-        )
-
-    def _cache(self) -> Metric:
-        sizes = self._sources.cache()
-        return labelled(
-            "scheduler_cache_size",
-            "Number of nodes, pods, and assumed (bound, not yet confirmed) pods in the cache.",
-            ("type",),
-            [(("nodes",), sizes.nodes), (("pods",), sizes.pods), (("assumed_pods",), sizes.assumed_pods)],
-        )
-
-    def _nominations(self) -> Iterator[Metric]:
-        count, oldest_age = self._sources.nominations()
-        yield GaugeMetricFamily("bayplan_nominations", "Number of pods that room on a node is kept for.", value=count)
-        yield GaugeMetricFamily(
-            "bayplan_oldest_nomination_age_seconds",
-            "Seconds since the oldest nomination that still lasts was made or seen first; 0 without any.",
-            value=oldest_age,
-        )
-
-    def _under_way(self) -> Iterator[Metric]:
-        for name, documentation, label, source in (
-            (
-                "scheduler_inflight_events",
-                "Number of events currently tracked in the scheduling queue.",
-                "event",
-                self._sources.in_flight_events,
-            ),
-            (
-                "scheduler_goroutines",
-                "Number of tasks under way split by the work they do such as binding.",
-                "operation",
-                self._sources.tasks,
-            ),
-            (
-                "scheduler_pending_async_api_calls",
-                "Number of API calls currently pending in the async queue.",
-                "call_type",
-                self._sources.waiting_calls,
-            ),
-        ):
-            yield labelled(name, documentation, (label,), (((key,), number) for key, number in source().items()))
-
-    def _watches(self) -> Iterator[Metric]:
-        watches = self._sources.watches()
-        yield labelled(
-            "bayplan_watch_last_event_age_seconds",
-            "Seconds since the last event or bookmark of a watch.",
-            ("resource",),
-            (((resource,), state.last_event_age_seconds) for resource, state in watches.items()),
-        )
-        relists = CounterMetricFamily(
-            "bayplan_watch_relists_total", "Number of times a watch had to list again.", labels=("resource",)
-        )
-        for resource, state in watches.items():
-            relists.add_metric((resource,), state.relists)
-        yield relists
+def state_metrics(sources: StateSources) -> Iterator[Metric]:
+    """Yield the state of queue, cache, calls and watches, metric by metric."""
+    pending = sources.pending()
+    yield gauge(
+        "scheduler_pending_pods",
+        "Number of pending pods, by queue: 'active' is ready to be tried, 'backoff' waits after a "
+        "failure, 'unschedulable' waits for a change in the cluster, 'gated' is held back by a gate.",
+        ("queue",),
+        {queue: pending.get(queue, 0) for queue in QUEUES},
+    )
+    yield gauge(
+        "scheduler_cache_size",
+        "Number of nodes, pods, and assumed (bound, not yet confirmed) pods in the cache.",
+        ("type",),
+        asdict(sources.cache()),
+    )
+    count, oldest_age = sources.nominations()
+    yield gauge("bayplan_nominations", "Number of pods that room on a node is kept for.", (), {(): count})
+    yield gauge(
+        "bayplan_oldest_nomination_age_seconds",
+        "Seconds since the oldest nomination that still lasts was made or seen first; 0 without any.",
+        (),
+        {(): oldest_age},
+    )
+    yield gauge(
+        "scheduler_inflight_events",
+        "Number of events currently tracked in the scheduling queue.",
+        ("event",),
+        sources.in_flight_events(),
+    )
+    yield gauge(
+        "scheduler_goroutines",
+        "Number of tasks under way split by the work they do such as binding.",
+        ("operation",),
+        sources.tasks(),
+    )
+    yield gauge(
+        "scheduler_pending_async_api_calls",
+        "Number of API calls currently pending in the async queue.",
+        ("call_type",),
+        sources.waiting_calls(),
+    )
+    watches = sources.watches()
+    yield gauge(
+        "bayplan_watch_last_event_age_seconds",
+        "Seconds since the last event or bookmark of a watch.",
+        ("resource",),
+        {resource: state.last_event_age_seconds for resource, state in watches.items()},
+    )
+    yield counter(
+        "bayplan_watch_relists_total",
+        "Number of times a watch had to list again.",
+        ("resource",),
+        {resource: state.relists for resource, state in watches.items()},
+    )
 
 
-def labelled(
-    name: str, documentation: str, labels: tuple[str, ...], series: Iterable[tuple[tuple[str, ...], float]]
-) -> GaugeMetricFamily:
-    """Return a gauge with a number for each set of label values."""
-    family = GaugeMetricFamily(name, documentation, labels=labels)
-    for values, number in series:
-        family.add_metric(values, number)
-    return family
+def leader_election_metrics(name: str, *, is_leading: bool, slow_paths: int) -> Iterator[Metric]:
+    """Yield what the election on the Lease `name` says (component-base metrics/prometheus/clientgo/leaderelection)."""
+    yield gauge(
+        "leader_election_master_status",
+        "Gauge of if the reporting system is master of the relevant lease, 0 indicates backup, 1 indicates master.",
+        ("name",),
+        {name: float(is_leading)},
+    )
+    yield counter(
+        "leader_election_slowpath_total",
+        "Number of renewals that had to read the lease first.",
+        ("name",),
+        {name: slow_paths},
+    )
+
+
+def build_metrics(gates: FeatureGates) -> Iterator[Metric]:
+    """Yield which build runs, and the gates that are looked at (component-base: prometheus/version and feature)."""
+    yield gauge(
+        "bayplan_build_info",
+        "Always 1; its labels say which build runs.",
+        ("version", "python_version"),
+        {(__version__, platform.python_version()): 1},
+    )
+    # Whose scheduler it decides as: dashboards compare it between components.
+    major, minor = KUBERNETES.split(".")
+    values = {
+        "build_date": "",
+        "compiler": platform.python_implementation(),
+        "git_commit": "",
+        "git_tree_state": "",
+        "git_version": f"v{major}.{minor}.0+bayplan.{__version__}",
+        "go_version": "",
+        "major": major,
+        "minor": minor,
+        "platform": f"{platform.system().lower()}/{platform.machine()}",
+    }
+    yield gauge(
+        "kubernetes_build_info",
+        "Always 1; its labels say which version of Kubernetes decisions are those of.",
+        tuple(values),
+        {tuple(values.values()): 1},
+    )
+    yield gauge(
+        "kubernetes_feature_enabled",
+        "Stage and enablement of the features that are looked at.",
+        ("name", "stage"),
+        # As in kube-scheduler, where what is stable has no stage.
+        {(name, "" if stage is Stage.GA else stage.value): float(enabled) for name, stage, enabled in gates.switched()},
+    )

@@ -36,7 +36,7 @@ async def test_a_victim_that_the_cluster_needs_is_asked_for_first_and_a_refusal_
     await preempt(scene, *co_victims(scene), "dns", priority=2_000_000_001)
     assert {kind for kind, name in scene.api.order() if name != "p"} == {"ASK"}
     assert scene.recorder.preemptions == []
-    assert scene.observer.executed == ["error"]
+    assert scene.metrics.executed == ["error"]
     assert scene.nominated() is None
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
 
@@ -72,7 +72,7 @@ async def test_a_pod_whose_victims_are_always_refused_backs_off_longer_each_time
     assert scene.api.order().count(("PATCH", "p")) == 1
     assert scene.api.order().count(("ASK", "dns")) == 7
     assert scene.api.deleted() == []
-    assert scene.observer.results()[-1] == "unschedulable"
+    assert scene.metrics.results()[-1] == "unschedulable"
 
 
 async def test_a_pod_whose_victims_are_no_longer_refused_gets_its_room(scene):

@@ -29,7 +29,7 @@ def answer(scene, call, error):
 
 STEPS = {
     "the nomination in the queue": lambda s: once(s.queue, "nominate"),
-    "the count of victims": lambda s: once(s.observer, "preemption_victims"),
+    "the count of victims": lambda s: once(s.metrics.preemption_victims, "observe"),
     "the begin": lambda s: once(s.dispatcher, "preempt"),
     "the Event of the failure": lambda s: once(s.recorder, "failed_scheduling"),
     "the nomination on the pod": lambda s: answer(s, ("PATCH", "p"), InjectedError("injected")),

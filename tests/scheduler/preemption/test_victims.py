@@ -52,8 +52,8 @@ async def test_a_victim_is_told_why_and_ends_with_its_own_grace_period(scene):
         {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": "low-n1"}}
     ]
     assert scene.recorder.preemptions == [("low-n1", "p", "n1", False)]
-    assert (scene.observer.victims, scene.observer.attempts_at_preemption) == ([1], 1)
-    assert (scene.observer.executed, scene.observer.budgets) == (["success"], [])
+    assert (scene.metrics.victims, scene.metrics.attempts_at_preemption) == ([1], 1)
+    assert (scene.metrics.executed, scene.metrics.budgets) == (["success"], [])
 
 
 async def test_the_nomination_counts_at_once_and_the_pod_is_not_tried_while_calls_are_made(scene):
@@ -118,14 +118,14 @@ async def test_victims_that_end_already_are_not_ended_again(scene):
     scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
     await preempt(scene, "low-n1", "low-b")
     assert scene.api.order() == [("PATCH", "p"), ("PATCH", "low-b"), ("DELETE", "low-b")]
-    assert scene.observer.victims == [2]
+    assert scene.metrics.victims == [2]
 
 
 async def test_a_nomination_without_victims_left_to_end_is_only_written(scene):
     scene.assigned.on_update(scene.placed["low-n1"], terminating(scene.placed["low-n1"]))
     await preempt(scene)
     assert scene.api.order() == [("PATCH", "p")]
-    assert scene.observer.victims == []
+    assert scene.metrics.victims == []
     assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
 
 
@@ -302,6 +302,6 @@ async def test_an_eviction_a_budget_refuses_withdraws_the_nomination_and_spares_
     scene.api.answers["EVICT", "low-n1"] = [429]
     await preempt(scene, "low-n1", "v")
     assert scene.api.order() == [("PATCH", "p"), ("EVICT", "low-n1"), ("PATCH", "p")]
-    assert scene.observer.executed == ["error"]
+    assert scene.metrics.executed == ["error"]
     assert scene.nominated() is None
     assert scene.sub_queue_of() is SubQueue.ERROR_BACKOFF
