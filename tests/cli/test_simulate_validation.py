@@ -177,6 +177,10 @@ THEIRS = {
 }
 
 
+OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "r1", "controller": True}
+REPLICA_SET = {**THEIRS, "kind": "ReplicaSet", "metadata": {"name": "web"}, "spec": {**THEIRS["spec"], "replicas": 1}}
+
+
 def test_pods_that_nothing_was_tried_for_are_refused_by_name(simulate):
     files = {"in": lists(NODE), "web.json": json.dumps(THEIRS)}
     code, _, err = simulate(files, *ASK, "--add", "web.json")
@@ -243,3 +247,15 @@ def test_a_drain_is_worse_for_a_pod_that_waits_and_would_have_had_the_room(simul
 def test_an_added_pod_counts_though_one_of_its_name_waited_before(simulate):
     files = {"in": lists(NODE, named("p", containers=BIG)), "p": json.dumps(named("p", containers=BIG))}
     assert simulate(files, *ASK, "--add", "p")[0] == 3
+
+
+def test_a_workload_that_has_all_its_pods_is_said_to_have_none_of_its_new_template_tried(simulate):
+    pod = {**POD, "metadata": {"name": "web-0", "labels": {"app": "web"}, "ownerReferences": [OWNER]}}
+    files = {"in": lists(NODE, {**pod, "spec": {**POD["spec"], "nodeName": "n1"}}), "web.json": json.dumps(REPLICA_SET)}
+    code, _, err = simulate(files, *ASK, "--add", "web.json")
+    assert code == 0
+    assert err.splitlines()[-1] == (
+        "--fail-on-unschedulable: no pod like default/web-1 was tried: all pods of its workload are there already; "
+        "--count 1 tries one more"
+    )
+    assert "no pod like" not in simulate(files, *ASK, "--add", "web.json", "--count", "1")[2]

@@ -1,0 +1,35 @@
+"""Calls that take turns, and are answered as told."""
+
+import asyncio
+
+from bayplan.scheduler.turn_tasks import TurnTasks
+
+SLOW_SECONDS = 0.05
+
+
+class Calls:
+    """Calls that are answered when told, or at once where the namespace does not hang."""
+
+    def __init__(self, size=6, **options):
+        self.turns = TurnTasks("call", size, slow_seconds=SLOW_SECONDS, **options)
+        self.hangs = set()
+        self.under_way = []
+        self.done = []
+        self.answer = asyncio.Event()
+
+    def call(self, namespace, times=1, rank=0):
+        for _ in range(times):
+            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank)
+
+    async def _perform(self, namespace, rank, turn):
+        async with turn:
+            turn.sent()
+            self.under_way.append(namespace)
+            if namespace in self.hangs:
+                await self.answer.wait()
+            self.under_way.remove(namespace)
+        self.done.append((namespace, rank))
+
+    async def slow(self):
+        """Time passes until what hangs is slow."""
+        await asyncio.sleep(SLOW_SECONDS * 2)
