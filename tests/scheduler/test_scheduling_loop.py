@@ -138,12 +138,12 @@ async def test_while_few_pods_wait_a_bind_leaves_before_the_next_decision(scene,
 async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):
     scene.node()
     scene.pod()
-    scene.dispatcher.jobs_in_flight = 1024
+    scene.dispatcher.jobs_in_flight = 32768
     async with Running(scene):
         for _ in range(20):
             await asyncio.sleep(0)
         assert scene.sub_queue_of() is SubQueue.ACTIVE
-        scene.dispatcher.jobs_in_flight = 1023
+        scene.dispatcher.jobs_in_flight = 32767
         scene.news.set()
         await until(lambda: scene.binder.bindings)
 
