@@ -60,11 +60,19 @@ def test_what_finds_no_room_is_dropped_and_counted():
     assert queue.put(event("v", 99)), "there is room again"
 
 
-def test_one_namespace_takes_a_quarter_of_the_room():
-    queue = EventQueue(max_bytes=room_for(40))
-    taken = [queue.put(event(f"u{number}", number, namespace="bad")) for number in range(25)]
-    assert (taken.count(True), queue.dropped) == (10, 15)
-    assert queue.put(event("v", 0, namespace="good"))
+def test_however_many_namespaces_are_not_taken_there_is_room_for_another():
+    queue = EventQueue(max_bytes=room_for(300))
+    taken = [queue.put(event(f"u{number}", number, namespace="bad")) for number in range(300)]
+    assert (taken.count(True), queue.dropped) == (200, 100)
+    for bad in range(3):
+        for number in range(200):
+            queue.put(event(f"b{bad}-{number}", number, namespace=f"bad{bad}"))
+        assert queue.put(event(f"v{bad}", 0, namespace=f"good{bad}"))
+
+
+def test_a_burst_of_ten_thousand_pods_in_one_namespace_loses_no_event():
+    queue = EventQueue()
+    assert all(queue.put(event(f"u{number}", number, size=500, namespace="ns")) for number in range(10_000))
 
 
 def test_what_waits_behind_an_event_that_has_no_answer_is_bounded_too():
@@ -72,7 +80,7 @@ def test_what_waits_behind_an_event_that_has_no_answer_is_bounded_too():
     first = event("u", 0)
     assert queue.put(first)
     assert not any(queue.put(event("u", number)) for number in range(1, 100))
-    assert queue.dropped == 95
+    assert queue.dropped == 86
     following = queue.done(first)
     assert following.call.about == "1"
 

@@ -13,6 +13,10 @@ _OVERHEAD_BYTES = 1_600
 """What a waiting Event takes besides its bodies: two calls with their paths, its turn and its place in the queue."""
 
 
+_SHARE_OF_FREE = 2
+"""A namespace takes so many times what is free."""
+
+
 class EventWrite(msgspec.Struct, frozen=True, gc=False):
     """A write of an Event about one pod; `if_missing` creates it where `call` finds none to change.
 
@@ -41,7 +45,8 @@ class EventQueue:
 
     None of a pod may be written before the one before it is `done`, so that a pod is never said to fail after it was
     said to be bound, and no series is counted before its Event is created. What finds no room is dropped and counted.
-    One namespace has a quarter of the room, so that what is not taken for one is kept for the others.
+    A namespace takes at most twice the room that is free, so that some is left however many are not taken for others:
+    a burst in one alone has two thirds (dynamic thresholds: Choudhury and Hahne, 1998).
     """
 
     __slots__ = ("_behind", "_bytes", "_max_bytes", "dropped")
@@ -56,7 +61,8 @@ class EventQueue:
     def put(self, write: EventWrite) -> bool:
         """Keep an Event if there is room; whether it can be written now, as none of its pod comes before it."""
         size, namespace = write.size, write.namespace
-        if self._bytes[""] + size > self._max_bytes or self._of(namespace) + size > self._max_bytes // 4:
+        free = self._max_bytes - self._bytes[""]
+        if size > free or self._of(namespace) + size > _SHARE_OF_FREE * free:
             self.dropped += 1
             return False
         self._add(namespace, size)
