@@ -21,7 +21,7 @@ FEATURE_GATES: Final = partial(
     "Switch features of kube-scheduler on or off, such as StorageCapacityScoring=false. Can be given several times.",
     default=(),
 )
-
+SCHEDULER_NAME: Final = partial(flag, "--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
 
 _GroupFlag = tuple[str, Read | None, click.Parameter]
 """A field that is a flag, what reads its value, and the parameter of the command."""

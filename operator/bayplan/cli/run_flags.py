@@ -9,27 +9,19 @@ from typing import Any, ClassVar, Final
 
 import click
 
-from bayplan.cli.flags import FEATURE_GATES
+from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
 from bayplan.config.connections import LeaderElection, elector_errors
 from bayplan.config.errors import ConfigurationError, FieldError, invalid
 from bayplan.config.feature_gates import KUBERNETES
-from bayplan.config.fields import parse_duration
-from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, flag
+from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, duration, flag
 from bayplan.config.types import SchedulerConfiguration
 
 _MAJOR, _MINOR = KUBERNETES.split(".")
 _PREVIOUS: Final = f"{_MAJOR}.{int(_MINOR) - 1}"
 
 
-def _duration(name: str, text: str, *, least: timedelta = timedelta.min, example: str = 'such as "15s"') -> timedelta:
-    duration = parse_duration(text)
-    if duration is None or duration < least:
-        raise ConfigurationError([invalid(name, text, f"must be a duration {example}")])
-    return duration
-
-
 def _unschedulable_seconds(name: str, text: str) -> float:
-    return _duration(name, text, least=timedelta(seconds=1), example='of at least a second, as "5m"').total_seconds()
+    return duration(name, text, least=timedelta(seconds=1), example='of at least a second, as "5m"').total_seconds()
 
 
 def _previous_version(name: str, text: str) -> str:
@@ -50,7 +42,7 @@ class RunFlags:
     context: str | None = CONTEXT()
     master: str | None = MASTER()
     write_config_to: Path | None = flag("--write-config-to FILE", "Write the effective configuration to FILE, and end.")
-    scheduler_name: str | None = flag("--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
+    scheduler_name: str | None = SCHEDULER_NAME()
     feature_gates: Sequence[str] = FEATURE_GATES()
     kubelet_rejection_backoff: int = flag(
         "--kubelet-rejection-backoff SECONDS",
@@ -74,15 +66,15 @@ class LeaderElectionFlags:
     lease_duration: timedelta | None = flag(
         "--leader-elect-lease-duration DURATION",
         "How long others wait after the last renewal they saw before they take over; 15s by default.",
-        read=_duration,
+        read=duration,
     )
     renew_deadline: timedelta | None = flag(
         "--leader-elect-renew-deadline DURATION",
         "How long after its last renewal the leader goes on; 10s by default, less than the lease's duration.",
-        read=_duration,
+        read=duration,
     )
     retry_period: timedelta | None = flag(
-        "--leader-elect-retry-period DURATION", "Time between renewals; 2s by default.", read=_duration
+        "--leader-elect-retry-period DURATION", "Time between renewals; 2s by default.", read=duration
     )
     resource_lock: str | None = flag("--leader-elect-resource-lock KIND", "Always leases.")
     resource_name: str | None = flag("--leader-elect-resource-name NAME", "The lease's name; bayplan by default.")
@@ -179,7 +171,7 @@ class AcceptedFlags:
     log_flush_frequency: timedelta | None = flag(
         "--log-flush-frequency DURATION",
         "Accepted: no line waits for a flush.",
-        read=partial(_duration, least=timedelta.resolution, example='greater than 0, such as "5s"'),
+        read=partial(duration, least=timedelta.resolution, example='greater than 0, such as "5s"'),
     )
 
 

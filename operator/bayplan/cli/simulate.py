@@ -9,7 +9,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
-from bayplan.cli.flags import FEATURE_GATES, command
+from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME, command
 from bayplan.config.flags import FILE_TEXT, flag
 
 NOT_ALL_FIT: Final = 3
@@ -65,7 +65,7 @@ class SimulateFlags:
         "side by side what each makes of the cluster.",
         default=(),
     )
-    scheduler_name: str | None = flag("--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
+    scheduler_name: str | None = SCHEDULER_NAME()
     as_scheduler: str | None = flag(
         "--as-scheduler NAME", "Try the pods of --add as if they named this profile, whichever they name."
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import field
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -92,12 +93,17 @@ def boolean(name: str, text: str) -> bool:
     return BOOLEANS[text]
 
 
+def duration(name: str, text: str, *, least: timedelta = timedelta.min, example: str = 'such as "15s"') -> timedelta:
+    """Read a duration of no less than `least`, of which `example` is one; raises ConfigurationError."""
+    read = parse_duration(text)
+    if read is None or read < least:
+        raise ConfigurationError([invalid(name, text, f"must be a duration {example}")])
+    return read
+
+
 def seconds(name: str, text: str) -> float:
     """Read a duration of no less than 0; raises ConfigurationError."""
-    duration = parse_duration(text)
-    if duration is None or duration.total_seconds() < 0:
-        raise ConfigurationError([invalid(name, text, 'must be a duration such as "10s"')])
-    return duration.total_seconds()
+    return duration(name, text, least=timedelta(), example='such as "10s"').total_seconds()
 
 
 def items(_name: str, values: Sequence[str]) -> tuple[str, ...]:

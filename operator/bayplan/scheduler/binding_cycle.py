@@ -108,7 +108,7 @@ class BindingCycle:
         return True
 
     def under_way(self) -> int:
-        """How many pods it sees through, those that wait for Permit plugins, volumes or a worker included."""
+        """How many pods it sees through, those that wait for Permit plugins, volumes or their turn included."""
         return len(self._waiting) + len(self._binding)
 
     def holds(self, uid: str) -> bool:

@@ -79,8 +79,7 @@ class Dispatcher:
         self._sleep = sleep
         self._retries = Retries(sleep)
         self._patches = PodPatches()
-        self._patch_turns: dict[str, Turn] = {}  # Those that wait for their first try, by the pod's UID.
-        self._tried: dict[str, Turn] = {}  # Those of patches under way.
+        self._patch_turns: dict[str, Turn] = {}  # Of patches that wait or are under way, by the pod's UID.
         self._events = EventQueue()
         self._behind_patches = 0  # Binds that wait for a patch of their pod.
         self._preemptions: set[asyncio.Task[None]] = set()
@@ -140,7 +139,7 @@ class Dispatcher:
             self._behind_patches -= 1
             start()
 
-        if uid in self._patch_turns:
+        if uid in self._patch_turns and not self._patches.is_under_way(uid):
             self._patch_turns.pop(uid).leave()
         if self._patches.make_way(uid, release):
             start()
@@ -180,10 +179,9 @@ class Dispatcher:
         """
         if not urgent and self._patching.waiting_in(namespace_of(call.path)) >= MAX_WAITING_PATCHES:
             ended(False)
-        elif self._patches.add(uid, call, ended, urgent=urgent, patient=patient):
+        else:
+            self._patches.add(uid, call, ended, urgent=urgent, patient=patient)
             self._start_patch(uid, call, urgent=urgent)
-        elif urgent:
-            self._patching.promote(self._tried[uid], rank=1)
 
     async def drain(self, *, binds_seconds: float, calls_seconds: float) -> None:
         """Wait until all binds and preemptions, then all calls, are done, each at most that long; then end the rest."""
@@ -229,23 +227,21 @@ class Dispatcher:
         self._settled.set()
 
     def _start_patch(self, uid: str, call: ApiCall, *, urgent: bool) -> None:
-        waiting = self._patch_turns.get(uid)
-        if waiting is not None:
-            if waiting.rank >= urgent:
-                return
-            waiting.leave()
-        turn = self._patching.start(namespace_of(call.path), partial(self._perform_patch, uid), rank=int(urgent))
-        self._patch_turns[uid] = turn
+        """Have the pod's patch wait for its turn; behind one that waits or is under way it needs none of its own."""
+        turn = self._patch_turns.get(uid)
+        if turn is None:
+            job = partial(self._perform_patch, uid)
+            self._patch_turns[uid] = self._patching.start(namespace_of(call.path), job, rank=int(urgent))
+        elif urgent:
+            self._patching.promote(turn, rank=1)
 
     async def _perform_patch(self, uid: str, turn: Turn) -> None:
-        if self._patch_turns.get(uid) is turn:
-            del self._patch_turns[uid]
         patch = self._patches.take(uid)
         if patch is None:
-            return  # Its turn had come already as it was dropped, or sent with an urgent one.
+            return  # Its turn had come already as it was dropped.
         done = rests = False
         started = perf_counter()
-        self._tried[uid] = turn
+        self._patch_turns[uid] = turn
         try:
             answer, problem = await self._retries.answer(self._client, patch.call, turn, patch)
             done = answer is not None and answer.status < 400
@@ -257,7 +253,7 @@ class Dispatcher:
                 if not rests:
                     _log_given_up(patch.call, problem)
         finally:
-            del self._tried[uid]
+            del self._patch_turns[uid]
             self._on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - started)
             following = self._patches.rest(patch) if rests else self._patches.finish(patch, done=done)
             if following is patch:

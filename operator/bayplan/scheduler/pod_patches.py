@@ -55,11 +55,8 @@ class PodPatches:
         """Return how many requests wait to be made now."""
         return len(self._waiting)
 
-    def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> bool:
-        """Have a patch wait, in one request with one of the same pod that waits; whether a turn is of use to it.
-
-        Behind one on its way none is.
-        """
+    def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> None:
+        """Have a patch wait, in one request with one of the same pod that waits."""
         waiting = self._waiting.get(uid)
         if waiting is None and uid in self._resting:
             waiting = self._waiting[uid] = self._resting.pop(uid)
@@ -70,7 +67,10 @@ class PodPatches:
             waiting.ended.append(ended)
             waiting.urgent = waiting.urgent or urgent
             waiting.patient = waiting.patient and patient
-        return uid not in self._under_way
+
+    def is_under_way(self, uid: str) -> bool:
+        """Whether a patch of the pod was taken, and is not at its end."""
+        return uid in self._under_way
 
     def take(self, uid: str) -> PodPatch | None:
         """Give the pod's patch, which is then under way; None if none waits, or one is under way."""

@@ -26,7 +26,6 @@ class TurnTasks(Turns):
     ) -> None:
         super().__init__(size, limit=limit, slow_seconds=slow_seconds, freed=freed)
         self._name = name
-        self._ended_one = freed
         self._broken = broken
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -67,6 +66,6 @@ class TurnTasks(Turns):
         is_known = task in self._tasks
         self._tasks.discard(task)
         turn.leave()
-        self._ended_one()
+        self._freed()
         if is_known and task.cancelled():
             self._broken(self._name)

@@ -166,7 +166,9 @@ class Turns:
 
     def promote(self, turn: Turn, rank: int) -> None:
         """Give a turn a higher rank, for as long as it waits and for each time that it is asked for again."""
-        turn.rank = max(rank, turn.rank)
+        if rank <= turn.rank:
+            return
+        turn.rank = rank
         if turn.lane is not None and turn.begin is not None:
             heappush(turn.lane.waiting, (-turn.rank, next(self._numbers), turn))
             self._offer(turn.lane)
