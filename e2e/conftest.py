@@ -15,6 +15,30 @@ from e2e.controlplane.process import STOP_SECONDS, stop_all
 
 StartControlPlane = Callable[[ControlPlaneOptions], ControlPlane]
 
+# These take the longest: started last, one of them would run alone at the end.
+LONGEST = (
+    "test_readme.py",
+    "test_typed_installation.py",
+    "test_same_decisions.py",
+    "test_alerts.py",
+    "test_applying.py",
+    "test_production.py",
+    "test_simulate_foretells.py",
+    "test_outages.py",
+    "test_huge_pods.py",
+    "test_control_plane_faults.py",
+    "test_hostile_inputs.py",
+    "test_leader_election.py",
+    "test_image.py",
+    "test_restart.py",
+    "test_kube_scheduler_flags.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Has the files that take the longest go first."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that tests with random clusters take their dice from."""
