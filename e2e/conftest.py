@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,6 +13,9 @@ from e2e.controlplane.build import BINARIES, binary, say_on_stderr
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
+
+# No test looks at kube-apiserver's memory, and several of them share the machine: fewer collections are less CPU.
+GARBAGE_PERCENT = 400
 
 StartControlPlane = Callable[[ControlPlaneOptions], ControlPlane]
 
@@ -72,7 +76,7 @@ def control_plane_binaries(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def control_plane(control_plane_binaries: None) -> Iterator[ControlPlane]:
     """Etcd and kube-apiserver with RBAC on, shared by the session; `namespace` keeps tests apart."""
-    with ControlPlane.start(ControlPlaneOptions()) as plane:
+    with ControlPlane.start(ControlPlaneOptions(garbage_percent=GARBAGE_PERCENT)) as plane:
         yield plane
 
 
@@ -82,7 +86,7 @@ def start_control_plane(control_plane_binaries: None) -> Iterator[StartControlPl
     planes: list[ControlPlane] = []
 
     def start(options: ControlPlaneOptions) -> ControlPlane:
-        planes.append(ControlPlane.start(options))
+        planes.append(ControlPlane.start(replace(options, garbage_percent=GARBAGE_PERCENT)))
         return planes[-1]
 
     yield start
