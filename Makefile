@@ -13,6 +13,7 @@ E2E_WORKERS ?= 3
 CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
+TIMES ?= 20
 MINUTES ?= 60
 COMPATIBILITY_ARGS ?=
 PLAYGROUND_ARGS ?=
@@ -26,7 +27,7 @@ LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes openapi \
+.PHONY: help venv test unit coverage e2e soak oracle faults sweep conformance controlplane kubernetes openapi \
   compatibility image wheel lock sbom check format demo playground bench clean
 
 help: ## Show this list
@@ -66,6 +67,10 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)
+
+sweep: $(INSTALLED) ## Have the longest property tests try many times as many random clusters (TIMES=20), others each time
+	env -u CI BAYPLAN_EXAMPLES_TIMES=$(TIMES) $(PYTEST) -n $(UNIT_WORKERS) --dist worksteal $(PYTEST_ARGS) \
+	  tests/evaluation/test_evaluation.py tests/snapshot/test_redacted_decisions.py
 
 conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
 	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)
