@@ -77,7 +77,7 @@ def as_go_reads(arguments: Sequence[str]) -> list[str]:
 
 
 def refusals(arguments: Sequence[str]) -> Iterator[str]:
-    """Say of each argument that is a flag of kube-scheduler alone, or a switch with a value apart, why it is not taken."""
+    """Say of each argument that is kube-scheduler's alone, or a switch with its value apart, why it is not taken."""
     for argument, following in pairwise((*arguments, "")):
         if argument.removesuffix("=true") in SWITCHES and following in BOOLEANS:
             switch = argument.removesuffix("=true")

@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.api.missing_rights import MissingRights
 from bayplan.api.kinds import PODS
+from bayplan.api.missing_rights import MissingRights
 from bayplan.api.reflector import Reflector
 from bayplan.api.server_contact import ServerContact
 from bayplan.api.watch_source import WatchSource
