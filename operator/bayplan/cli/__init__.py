@@ -122,7 +122,7 @@ def _tell_usage(error: ClickException) -> None:
         error.show()
         return
     message = quote_unprintable(error.format_message())
-    if not message.endswith((".", ")")):
+    if not message.endswith((".", ")", "?")):
         message += "."
     if isinstance(error, UsageError) and error.ctx is not None:
         message += f" Try '{error.ctx.command_path} --help' for help."

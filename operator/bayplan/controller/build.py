@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import PODS
+from bayplan.api.missing_rights import MissingRights
 from bayplan.api.reflector import Reflector
 from bayplan.api.server_contact import ServerContact
 from bayplan.api.watch_source import WatchSource
@@ -297,6 +298,7 @@ def _measured_client(
         burst=connection.burst,
         on_request=on_request,
         on_throttle=on_throttle,
+        on_forbidden=MissingRights().refused,
         on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
         admit=admit,
     )
