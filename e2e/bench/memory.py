@@ -36,9 +36,8 @@ from bayplan.api.objects import (
     ResourceRequirements,
     WeightedPodAffinityTerm,
 )
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks

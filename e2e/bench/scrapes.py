@@ -12,9 +12,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks

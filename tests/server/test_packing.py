@@ -3,8 +3,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.samples import GIB, PACKED, metrics, sources
 
-from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.packing import AllocationSummary
 from bayplan.server.packing import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, PackingCollector
 
 

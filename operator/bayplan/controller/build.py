@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from bayplan.api.backoff import ServerContact
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import PODS
 from bayplan.api.reflector import Reflector
-from bayplan.api.server_contact import ServerContact
 from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection

@@ -6,9 +6,8 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.convert import to_effective
 from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration

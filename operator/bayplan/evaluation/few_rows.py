@@ -21,8 +21,7 @@ from bayplan.framework.interface import (
     ScorePlugin,
 )
 from bayplan.framework.plugin_calls import PluginCalls, label_of_codes, label_of_scores
-from bayplan.framework.status import Code
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Code, Reads
 
 FEW_ROWS: Final = 8
 """Up to so many rows whose pods changed are looked at by themselves, if no node object did."""

@@ -11,8 +11,7 @@ from bayplan.evaluation.filter_round import Changed, FilterRound
 from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin
 from bayplan.framework.nominated_table import NominatedTable, Nominations
-from bayplan.framework.status import Reason
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Reads, Reason
 
 
 class NominatedRound:

@@ -11,7 +11,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, NormalizeScorePlugin, Scores
 from bayplan.framework.plugin_calls import PluginCalls, label_of_scores
 from bayplan.framework.runtime import WeightedScore
-from bayplan.framework.traits import Normalize, Reads
+from bayplan.framework.status import Normalize, Reads
 
 _NORMALIZE: Final = "ScoreExtensionNormalize"
 

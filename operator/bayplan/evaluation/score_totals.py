@@ -14,8 +14,7 @@ from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.plugin_calls import SUCCESS_LABEL, label_of
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import SCORES_ZERO, Code
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import SCORES_ZERO, Code, Reads
 from bayplan.metrics.instruments import Count
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.intp)

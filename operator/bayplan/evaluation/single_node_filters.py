@@ -8,8 +8,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin
-from bayplan.framework.status import Code, Status
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Code, Reads, Status
 
 
 class SingleNodeFilters:

@@ -6,8 +6,8 @@ from time import perf_counter
 
 import msgspec
 
-from bayplan.framework.effects import Effect, WaitFor, Write
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
+from bayplan.framework.status import Effect, WaitFor, Write
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.dispatcher import Dispatcher
 

@@ -7,9 +7,8 @@ from dataclasses import asdict, dataclass
 from prometheus_client.core import Metric
 
 from bayplan import __version__
-from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.cache import CacheSizes
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import AllocationSummary, Packing
 from bayplan.config.feature_gates import KUBERNETES, FeatureGates, Stage
 from bayplan.server.metrics import counter, gauge
 

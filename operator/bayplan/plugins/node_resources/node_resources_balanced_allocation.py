@@ -13,8 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_scalar
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
-from bayplan.framework.status import SKIP, SUCCESS, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Reads, Status, Traits
 
 _Fractions = NDArray[np.float64]
 

@@ -11,8 +11,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_scalar
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
-from bayplan.framework.status import SUCCESS, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SUCCESS, Reads, Status, Traits
 from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, resource_columns
 
 

@@ -13,8 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
-from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status, Traits
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.dry_run import (
     SEVERAL_BUDGETS,

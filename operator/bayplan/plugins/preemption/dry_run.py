@@ -16,8 +16,7 @@ from bayplan.cache.shadow_table import ShadowTable
 from bayplan.evaluation.single_node_filters import SingleNodeFilters
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
-from bayplan.framework.status import Code
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Code, Reads
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.on_columns import ColumnVictimSelector

@@ -12,7 +12,7 @@ from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.interface import CycleState, Rejections
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Reads
 from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimSelection, importance
