@@ -8,8 +8,7 @@ from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.keyed_heap import _COMPACT_ABOVE, KeyedHeap
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.queue.sub_queues import SubQueues
-from bayplan.queue.unschedulable_pods import UnschedulablePods
+from bayplan.queue.sub_queues import SubQueues, UnschedulablePods
 
 
 def assert_consistent(queue: SchedulingQueue) -> None:

@@ -10,8 +10,8 @@ WALL = re.compile(r"\btime\.time\b|\bdatetime\.(now|utcnow|today)\b|\btime_ns\b|
 MAY_READ_IT = {
     "api/token_source.py": "tokens say when they expire",
     "scheduler/api_calls.py": "Events and conditions say when they happened",
-    "server/authentication.py": "certificates say when they end",
-    "server/slis.py": "a metric and /statusz say when the process began",
+    "server/access.py": "certificates say when they end",
+    "server/metrics.py": "a metric and /statusz say when the process began",
     "server/self_signed.py": "certificates say when they begin and end",
     "server/zpages.py": "/statusz says for how long it runs",
     "controller/reload.py": "a metric says when the configuration was taken over",

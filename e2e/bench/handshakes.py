@@ -20,9 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from prometheus_client import CollectorRegistry
 
 from bayplan.scheduler.attempt import AttemptRunner
-from bayplan.server.access import Security
-from bayplan.server.authentication import Authenticator
-from bayplan.server.authorization import Authorizer
+from bayplan.server.access import Authenticator, Authorizer, Security
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.reviews import Reviews

@@ -23,9 +23,8 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.server.metrics import Reading, SchedulerMetrics
-from bayplan.server.packing import PackingCollector
 from bayplan.server.scrapes import KEPT_SECONDS, Scrapes
-from bayplan.server.state import StateSources, build_metrics, state_metrics
+from bayplan.server.state import PackingCollector, StateSources, build_metrics, state_metrics
 from e2e.bench.simulate_workloads import WORKLOADS, objects_of
 
 

@@ -8,8 +8,7 @@ from tests.live.live_scene import LiveScene, pod_body
 
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import PriorityClass
-from bayplan.live.priority_class_list import KnownClasses
-from bayplan.live.simulation import MOST_PODS
+from bayplan.live.simulation import MOST_PODS, KnownClasses
 from bayplan.server.live import RefusedQuestionError
 
 

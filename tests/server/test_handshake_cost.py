@@ -1,7 +1,7 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from bayplan.server.handshake_cost import handshake_cost
+from bayplan.server.handshake import handshake_cost
 from bayplan.server.self_signed import self_signed, signed
 
 

@@ -5,7 +5,7 @@ from tests.server.samples import GIB, PACKED, metrics, sources
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import AllocationSummary
-from bayplan.server.packing import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, PackingCollector
+from bayplan.server.state import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, PackingCollector
 
 
 def value(name, **labels):

@@ -9,7 +9,7 @@ from bayplan.config.load import default_configuration
 from bayplan.server.live import RefusedQuestionError
 from bayplan.simulate.cluster import read_cluster
 from bayplan.web.snapshot import SnapshotSource
-from bayplan.web.told import EXPLAINED, told_placement
+from bayplan.web.updates import EXPLAINED, told_placement
 
 DEPLOYMENT = """
 apiVersion: apps/v1

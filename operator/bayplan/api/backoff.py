@@ -1,4 +1,4 @@
-"""How patient a list or a watch is, and how long it waits before the API server is asked again."""
+"""How patient a list or a watch is, when it asks again, and that the API server is away, told once."""
 
 import asyncio
 import logging

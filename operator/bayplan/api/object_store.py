@@ -1,4 +1,4 @@
-"""What a reflector knows of one resource, and how each difference reaches its handler."""
+"""What a reflector knows of one resource, read from lists and watches, and how differences reach its handler."""
 
 import logging
 from collections.abc import Callable, Collection

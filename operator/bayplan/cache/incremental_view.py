@@ -1,4 +1,4 @@
-"""What is derived from a node table, and read again only where the table changed."""
+"""What is derived from a node table or from its pods, and read again only where these changed."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence

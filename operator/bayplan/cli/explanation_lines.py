@@ -9,8 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from bayplan.cli.queue import waiting_pods
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import change_text, group_text, lines
+from bayplan.explain.explanation import Explanation, change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
 from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
 from bayplan.logs.printable_text import shortened

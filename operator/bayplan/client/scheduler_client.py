@@ -87,7 +87,7 @@ class SchedulerClient:
     async def simulate(self, body: bytes, *, count: str = "") -> Answer:
         """What would come of the pods or workloads in `body`, JSON; `count` is a number or `max`.
 
-        Of YAML, `bayplan.web.told.as_json` makes such a body.
+        Of YAML, `bayplan.web.updates.as_json` makes such a body.
         """
         return await self._ask("POST", SIMULATE, query={"count": count} if count else {}, body=body)
 

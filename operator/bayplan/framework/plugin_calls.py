@@ -1,4 +1,4 @@
-"""Measures what the plugins of a profile take: extension points always, single plugins in a tenth of the cycles."""
+"""Calls of plugins, measured, and PostFilter plugins one after the other until one makes room for a pod."""
 
 import random
 from collections.abc import Callable, Hashable, Iterable, Sequence, Sized

@@ -20,8 +20,8 @@ from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
 from bayplan.server.live import MAX_BODY_BYTES
+from bayplan.server.metrics import SliCollector
 from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
-from bayplan.server.slis import SliCollector
 from bayplan.server.turns import Turns
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.trust import load_identity
-from bayplan.server.handshake_cost import handshake_cost
+from bayplan.server.handshake import handshake_cost
 
 
 def pair_fault(certificate: bytes, key: bytes) -> str | None:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from bayplan import __version__
 from bayplan.server.answers import answer, plain
-from bayplan.server.slis import process_start_seconds
+from bayplan.server.metrics import process_start_seconds
 
 _NOTE: Final = "Warning: for people who look for a fault. The format may change; no program should read it."
 

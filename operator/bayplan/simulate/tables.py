@@ -12,8 +12,7 @@ from rich.text import Text
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import lines
+from bayplan.explain.explanation import Explanation, lines
 from bayplan.logs.printable_text import printable
 from bayplan.scheduler.cycle import Placement
 from bayplan.simulate.decision import Decision

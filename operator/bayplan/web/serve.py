@@ -1,17 +1,94 @@
-"""Serves the page until it is interrupted."""
+"""The routes of the page, served on loopback until that is interrupted."""
 
 import asyncio
 import signal
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Final, Protocol
 
+import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler
 
-from bayplan.server.live import Inspector
+from bayplan.live.answers import ExplanationAnswer
+from bayplan.server.live import MAX_BODY_BYTES, Inspector, RefusedQuestionError, answered, count_asked, live_routes
 from bayplan.web.guard import LOOPBACK, Guard
-from bayplan.web.pages import make_app
-from bayplan.web.updates import Updates
+from bayplan.web.updates import Updates, told_placement, told_pod
+
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+
+def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Application:
+    """Return the application that serves the page and what it asks of `source`, to whoever `guard` lets in."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    guard.install(app)
+    app.router.add_routes(live_routes(source))
+    for path, body, kind in _page_files():
+        app.router.add_get(path, _file(body, kind))
+
+    async def events(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        async for event in updates.events():
+            await response.write(event)
+        return response
+
+    async def told(request: web.Request) -> bytes:
+        query = request.query
+        explained = await source.explanation(query.get("namespace", ""), query.get("name", ""))
+        return msgspec.json.encode(told_pod(msgspec.json.decode(explained, type=ExplanationAnswer)))
+
+    async def asked(request: web.Request) -> bytes:
+        count = count_asked(request)
+        try:
+            text = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            most = f"it is larger than the {MAX_BODY_BYTES // 1024} KiB of one question"
+            raise RefusedQuestionError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most) from None
+        return msgspec.json.encode(await told_placement(source, text, count))
+
+    app.router.add_get("/events", events)
+    app.router.add_get("/told", answered(told))
+    app.router.add_post("/asked", answered(asked))
+
+    async def end_streams(_: web.Application) -> None:
+        await updates.close()
+
+    app.on_shutdown.append(end_streams)
+    return app
+
+
+def _page_files() -> list[tuple[str, bytes, str]]:
+    static = files("bayplan.web") / "static"
+    found = [(f"/static/{path}", each.read_bytes(), _type(each.name)) for path, each in _walk(static, "")]
+    index = (static / "index.html").read_bytes()
+    return [("/", index, _type("index.html")), *found]
+
+
+def _walk(folder: Traversable, path: str) -> list[tuple[str, Traversable]]:
+    found: list[tuple[str, Traversable]] = []
+    for each in folder.iterdir():
+        if each.is_dir():
+            found += _walk(each, f"{path}{each.name}/")
+        else:
+            found.append((f"{path}{each.name}", each))
+    return found
+
+
+def _type(name: str) -> str:
+    kind = _TYPES.get(name[name.rfind(".") :], "text/plain") if "." in name else "text/plain"
+    return f"{kind}; charset=utf-8"
+
+
+def _file(body: bytes, kind: str) -> Handler:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-cache"})
+
+    return handler
+
 
 _SHUTDOWN_SECONDS: Final = 1.0
 

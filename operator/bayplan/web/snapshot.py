@@ -9,7 +9,7 @@ from typing import Any, Final
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.live.inspector import LiveInspector
-from bayplan.live.priority_class_list import always
+from bayplan.live.simulation import always
 from bayplan.scheduler.cycle import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
