@@ -15,6 +15,12 @@ Item = TypeVar("Item")
 
 SLICE_SECONDS = 0.010
 
+logger = logging.getLogger(__name__)
+NO_ANSWER = "<error>"
+"""What ApiClient gives as the code of a request that was not answered."""
+
+_CUT_WATCHES_IN_A_ROW = 3
+
 
 async def in_slices(
     items: Iterable[Item],
@@ -83,14 +89,6 @@ class Backoff:
 def is_away(status: int) -> bool:
     """Whether an answer of this HTTP status says that the server, or what it stands on, does not work."""
     return status >= 500
-
-
-logger = logging.getLogger(__name__)
-
-NO_ANSWER = "<error>"
-"""What ApiClient gives as the code of a request that was not answered."""
-
-_CUT_WATCHES_IN_A_ROW = 3
 
 
 @dataclass(eq=False)

@@ -14,6 +14,18 @@ T = TypeVar("T")
 Rows = NDArray[np.intp]
 """Row numbers of the node table, each at most once, `(rows,) intp`."""
 
+PodChange = tuple[int, PodInfo | None, PodInfo | None]
+"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
+
+KEPT_POD_BYTES: Final = 48 * 2**20
+"""How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
+
+_UNASKED_BYTES: Final = 2 * 2**20
+"""How much may come before readers are asked again what they have seen."""
+
+_LARGEST_POD_BYTES: Final = 2**20
+"""Larger pods are not kept there, but told to all readers at once: nobody makes these start over by a few pods."""
+
 
 class _Log(Generic[T]):
     """An append-only list that readers follow by position; old entries are dropped in bulk.
@@ -137,17 +149,6 @@ class ChangeLog(_Log[int]):
         """The distinct rows changed after `position`; None if that is not known any more."""
         rows = self._since(position)
         return None if rows is None else np.array(list(dict.fromkeys(rows)), dtype=np.intp)
-
-
-PodChange = tuple[int, PodInfo | None, PodInfo | None]
-"""A row, the pod that went or looked different before, and the pod that came or how it looks now."""
-
-KEPT_POD_BYTES: Final = 48 * 2**20
-"""How much of the pods that came and went `pods_changed` keeps at least, as `PodInfo.size` counts it."""
-_UNASKED_BYTES: Final = 2 * 2**20
-"""How much may come before readers are asked again what they have seen."""
-_LARGEST_POD_BYTES: Final = 2**20
-"""Larger pods are not kept there, but told to all readers at once: nobody makes these start over by a few pods."""
 
 
 class PodReader(Protocol):

@@ -15,6 +15,9 @@ from bayplan.cache.shadow_table import ShadowTable
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
 
+PodPredicate = Callable[[PodInfo], int]
+"""Whether a pod counts, or with what weight; depends on the pod alone, never on when it is asked."""
+
 
 class _Log(Protocol[C_co]):
     """A log as change_log has them."""
@@ -106,10 +109,6 @@ class PodView(_View[Sequence[PodChange]]):
         """See `PodReader.take`; who is to start over will find the pod as it is then."""
         if self._layout == self._nodes.layout:
             self._read((change,))
-
-
-PodPredicate = Callable[[PodInfo], int]
-"""Whether a pod counts, or with what weight; depends on the pod alone, never on when it is asked."""
 
 
 class MatchingPods(PodView):

@@ -17,6 +17,14 @@ from bayplan.cache.resources import CPU, MEMORY, PODS
 MAX_THRESHOLDS: Final = 64
 """Most sizes at which small pods are told from large ones; with fewer the bound is lower, and still one."""
 
+_Offered = Sequence[tuple[int, int]]
+"""Capacities, the largest first, and how many nodes have each."""
+
+_HALF = 32
+_LOW = (1 << _HALF) - 1
+TAKEN_BY_ALL: Final = (CPU, MEMORY, PODS)
+"""The resources that nearly every pod takes: where one of them is full, the others are of no use."""
+
 
 def fewest(capacities: Iterable[int], demand: int) -> int:
     """Return how many of these capacities, the largest first, cover the demand; all of them where all do not."""
@@ -75,10 +83,6 @@ class _Sizes:
         return len(self.sizes) if last is None else bisect_right(self.sizes, last)
 
 
-_Offered = Sequence[tuple[int, int]]
-"""Capacities, the largest first, and how many nodes have each."""
-
-
 def _by_filling(offered: _Offered, wanted: _Sizes, twice: int) -> int:
     """The bound by L2, for the threshold of which `twice` is the double."""
     largest = offered[0][0]
@@ -107,10 +111,6 @@ def _cover(offered: _Offered, demand: int) -> int:
         nodes += needed
         demand -= max(capacity, 0) * needed
     return nodes
-
-
-_HALF = 32
-_LOW = (1 << _HALF) - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +147,6 @@ def allocation_summary(nodes: NodeTable) -> AllocationSummary:
 def _sum(column: Column) -> int:
     """The exact sum: a few absurd amounts would wrap int64, their halves do not."""
     return (int((column >> _HALF).sum()) << _HALF) + int((column & _LOW).sum())
-
-
-TAKEN_BY_ALL: Final = (CPU, MEMORY, PODS)
-"""The resources that nearly every pod takes: where one of them is full, the others are of no use."""
 
 
 @dataclass(frozen=True, slots=True)

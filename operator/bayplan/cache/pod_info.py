@@ -23,6 +23,14 @@ _STAY = ("DaemonSet", "Node")
 _BYTES_PER_ENCODED_BYTE = 48
 """What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
 
+KEPT_BYTES: Final = 48 * 2**20
+"""What the kept models take, as `PodInfo.size` counts it: of ordinary pods some thousands."""
+
+_LARGEST = 8192
+"""Templates of more bytes, as encoded, are not kept."""
+
+_Key = tuple[str, tuple[tuple[str, str], ...], bytes]
+
 
 class Signature(msgspec.Struct, eq=False):
     """What a profile takes a pod for, shared by pods of one template.
@@ -139,14 +147,6 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r})"
-
-
-KEPT_BYTES: Final = 48 * 2**20
-"""What the kept models take, as `PodInfo.size` counts it: of ordinary pods some thousands."""
-_LARGEST = 8192
-"""Templates of more bytes, as encoded, are not kept."""
-
-_Key = tuple[str, tuple[tuple[str, str], ...], bytes]
 
 
 class PodTemplates:

@@ -29,6 +29,14 @@ _NORMALIZE: Final = "ScoreExtensionNormalize"
 NOT_FEASIBLE: Final = -1
 """The total of a row that may not be chosen."""
 
+FEW_ROWS: Final = 8
+"""Up to so many rows whose pods changed are looked at by themselves, if no node object did."""
+
+# In Python 3.11 naming an enum's member takes longer than all the rest of a comparison.
+_SUCCESS: Final = int(Code.SUCCESS)
+_ERROR: Final = int(Code.ERROR)
+_RunOnFew = Callable[[CycleState, PodInfo, NodeTable, Sequence[int]], list[int]]
+
 
 class RawScore:
     """One score plugin's raw column, and the maximum over feasible rows that its normalisation divides by.
@@ -132,16 +140,6 @@ class RawScore:
             if self._normalize is Normalize.REVERSE:
                 score = MAX_NODE_SCORE - score
         return self.weight * score
-
-
-FEW_ROWS: Final = 8
-"""Up to so many rows whose pods changed are looked at by themselves, if no node object did."""
-
-# In Python 3.11 naming an enum's member takes longer than all the rest of a comparison.
-_SUCCESS: Final = int(Code.SUCCESS)
-_ERROR: Final = int(Code.ERROR)
-
-_RunOnFew = Callable[[CycleState, PodInfo, NodeTable, Sequence[int]], list[int]]
 
 
 class FewRowsFilters:

@@ -17,6 +17,19 @@ from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, is_backing_off, release_time
 from bayplan.queue.queueing_hints import QueueingHintMap
 
+logger = logging.getLogger(__name__)
+_BACKOFF_COMPLETE = "BackoffComplete"
+_POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
+_RETRY_TIME = "RetryTime"
+_UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
+_METRIC_LABELS = {
+    SubQueue.ACTIVE: "active",
+    SubQueue.BACKOFF: "backoff",
+    SubQueue.ERROR_BACKOFF: "backoff",
+    SubQueue.UNSCHEDULABLE: "unschedulable",
+    SubQueue.GATED: "unschedulable",
+}
+
 
 class UnschedulablePods:
     """Waiting pods by the plugins that may wake them: an event costs nothing for pods it cannot concern.
@@ -87,22 +100,6 @@ class UnschedulablePods:
         if len(buckets) == 1:
             return list(buckets[0].values())
         return list({uid: queued for bucket in buckets for uid, queued in bucket.items()}.values())
-
-
-logger = logging.getLogger(__name__)
-
-_BACKOFF_COMPLETE = "BackoffComplete"
-_POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
-_RETRY_TIME = "RetryTime"
-_UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
-
-_METRIC_LABELS = {
-    SubQueue.ACTIVE: "active",
-    SubQueue.BACKOFF: "backoff",
-    SubQueue.ERROR_BACKOFF: "backoff",
-    SubQueue.UNSCHEDULABLE: "unschedulable",
-    SubQueue.GATED: "unschedulable",
-}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -24,6 +24,13 @@ TAINT: Final = Taint(key="bayplan.io/kubelet-rejection", effect="NoSchedule")
 REMEMBERED_PODS: Final = 16_384
 """Of how many pods, the last ones, it is known that they were bound here."""
 
+REJECTED_PODS: Final = "spec.nodeName!=,status.phase=Failed"
+"""The field selector of the pods among which those are; the watch of pods on nodes leaves them out."""
+
+_MESSAGE: Final = "Pod was rejected: "
+_NO_ROOM: Final = ("OutOf", "UnexpectedAdmissionError")
+_OTHER, _EXTENDED = "Other", "OutOfExtendedResources"
+
 
 def _call_later(seconds: float, callback: Callable[[], None]) -> None:
     asyncio.get_running_loop().call_later(seconds, callback)
@@ -91,16 +98,6 @@ class NodeBackoff:
 
 def _with_taints(node: Node, taints: list[Taint]) -> Node:
     return msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, taints=taints))
-
-
-logger = logging.getLogger(__name__)
-
-REJECTED_PODS: Final = "spec.nodeName!=,status.phase=Failed"
-"""The field selector of the pods among which those are; the watch of pods on nodes leaves them out."""
-
-_MESSAGE: Final = "Pod was rejected: "
-_NO_ROOM: Final = ("OutOf", "UnexpectedAdmissionError")
-_OTHER, _EXTENDED = "Other", "OutOfExtendedResources"
 
 
 class FailedPodSpec(Struct, frozen=True):

@@ -23,6 +23,12 @@ AUTHENTICATED = "system:authenticated"
 # In certificates: RFC 4514's uid is another thing (upstream: pkg/authentication/request/x509/x509.go).
 _UID = "1.3.6.1.4.1.57683.2"
 
+PRIVILEGED_GROUP = "system:masters"
+"""Who may do everything; API servers do not ask for it either."""
+
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+logger = logging.getLogger(__name__)
+
 
 class Authenticator:
     """Finds out who sent a request: by the certificate of the connection, otherwise by a bearer token.
@@ -85,10 +91,6 @@ def _size_of(user: User | None) -> int:
     return 0 if user is None else 8 * len(msgspec.json.encode(user))
 
 
-PRIVILEGED_GROUP = "system:masters"
-"""Who may do everything; API servers do not ask for it either."""
-
-
 class Authorizer:
     """Says whether a user may ask for a path; the API server says so for `allowed_seconds` or `denied_seconds`.
 
@@ -121,11 +123,6 @@ class Authorizer:
             # No rule can name such a path.
             return False
         return await self._answers.get(key, lambda: self._reviews.may(user, verb, path))
-
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,12 @@ LARGEST_ANSWER_BYTES = 64 * 1024
 _SHOWN = 50
 _LONGEST_TEXT = 200
 
+DEFAULT_SECONDS = 10.0
+LONGEST_SECONDS = 60.0
+_INTERVAL_SECONDS = 0.01
+_DEEPEST = 100
+_MOST_STACKS = 10_000
+
 
 def debug_routes(compare: Callable[[], Awaitable[CacheComparison]]) -> list[web.RouteDef]:
     """Return the route of `/debug/cache`, which answers with what `compare` finds.
@@ -65,13 +71,6 @@ def _cut(text: str) -> str:
 
 def _answer(status: HTTPStatus, body: object) -> web.Response:
     return answer(msgspec.json.encode(body) + b"\n", "application/json; charset=utf-8", status)
-
-
-DEFAULT_SECONDS = 10.0
-LONGEST_SECONDS = 60.0
-_INTERVAL_SECONDS = 0.01
-_DEEPEST = 100
-_MOST_STACKS = 10_000
 
 
 def profile_route() -> web.RouteDef:

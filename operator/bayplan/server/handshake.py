@@ -15,6 +15,14 @@ _RSA_2048_MORE: Final = 0.4
 _LARGE_CURVE_MORE: Final = 1.0
 _P256_BITS: Final = 256
 
+logger = logging.getLogger(__name__)
+# Cuts off who connects and says nothing, or stops in the middle: a handshake takes three round trips.
+HANDSHAKE_SECONDS = 10.0
+# What TLS begins with: the type of a record that carries a handshake (RFC 8446, 5.1).
+_FIRST_BYTE = b"\x16"
+# How long a client that was answered may take to say goodbye.
+_GOODBYE_SECONDS = 1.0
+
 
 def handshake_cost(certificates: bytes) -> float:
     """Return what a connection costs whose server shows the first of some PEM certificates, next to one on P-256.
@@ -38,16 +46,6 @@ def handshake_cost(certificates: bytes) -> float:
     if isinstance(key, ec.EllipticCurvePublicKey) and key.key_size > _P256_BITS:
         return 1.0 + _LARGE_CURVE_MORE
     return 1.0
-
-
-logger = logging.getLogger(__name__)
-
-# Cuts off who connects and says nothing, or stops in the middle: a handshake takes three round trips.
-HANDSHAKE_SECONDS = 10.0
-# What TLS begins with: the type of a record that carries a handshake (RFC 8446, 5.1).
-_FIRST_BYTE = b"\x16"
-# How long a client that was answered may take to say goodbye.
-_GOODBYE_SECONDS = 1.0
 
 
 class Handshake:

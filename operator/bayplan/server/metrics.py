@@ -19,6 +19,11 @@ Values = Mapping[Any, float]
 """A number by label values; where there is one label, its value may stand alone."""
 _Any = tuple[Any, ...]
 
+PROCESS_START: Final = "process_start_time_seconds"
+"""The metric that says it, in `/metrics` and `/metrics/slis` (upstream: component-base metrics/processstarttime.go)."""
+
+_READ_AT: Final = time.time()
+
 
 class SchedulerMetrics(Metrics):
     """The table behind `/metrics`, with what the process and the interpreter tell, in a registry of its own.
@@ -74,12 +79,6 @@ def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> 
     for labels, value in values.items():
         family.add_metric((labels,) if isinstance(labels, str) else labels, value)
     return family
-
-
-PROCESS_START: Final = "process_start_time_seconds"
-"""The metric that says it, in `/metrics` and `/metrics/slis` (upstream: component-base metrics/processstarttime.go)."""
-
-_READ_AT: Final = time.time()
 
 
 def process_start_seconds() -> float:

@@ -19,6 +19,14 @@ LOOK_SECONDS = 1.0
 
 T = TypeVar("T")
 
+CONFIG_MAP = "kube-system/extension-apiserver-authentication"
+AUTHORITIES_LOOK_SECONDS = 60.0
+RETRY_SECONDS = 10.0
+_TIMEOUT_SECONDS = 5.0
+_KEY = "client-ca-file"
+# From the API server's cache: how old it is matters less than what reading etcd costs.
+_PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication?resourceVersion=0"
+
 
 class ReloadedFiles(Generic[T]):
     """Holds what `make` returns for the content of `sources`, at most a second behind the files when asked.
@@ -89,17 +97,6 @@ class ReloadedFiles(Generic[T]):
         return [source.read() for source in self._sources]
 
 
-logger = logging.getLogger(__name__)
-
-CONFIG_MAP = "kube-system/extension-apiserver-authentication"
-LOOK_SECONDS = 60.0
-RETRY_SECONDS = 10.0
-_TIMEOUT_SECONDS = 5.0
-_KEY = "client-ca-file"
-# From the API server's cache: how old it is matters less than what reading etcd costs.
-_PATH = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication?resourceVersion=0"
-
-
 class _ConfigMap(msgspec.Struct):
     data: dict[str, str] = {}
 
@@ -126,7 +123,7 @@ class ClusterAuthorities:
     async def run(self) -> None:
         """Read them again and again until cancelled."""
         while True:
-            pause = LOOK_SECONDS
+            pause = AUTHORITIES_LOOK_SECONDS
             try:
                 await self.look_up()
             except CredentialsError as error:

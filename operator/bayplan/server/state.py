@@ -17,6 +17,8 @@ from bayplan.server.metrics import counter, gauge
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
 MAX_EXTENDED_RESOURCES = 32
 
+QUEUES = ("active", "backoff", "unschedulable", "gated")
+
 
 @dataclass(frozen=True, slots=True)
 class WatchState:
@@ -179,9 +181,6 @@ def _ratio(requested: int, allocatable: int) -> float:
 
 def _in_base_units(resource: str, amount: int) -> float:
     return amount / 1000 if resource == CPU else amount
-
-
-QUEUES = ("active", "backoff", "unschedulable", "gated")
 
 
 def leader_election_metrics(name: str, *, is_leading: bool, slow_paths: int) -> Iterator[Metric]:

@@ -68,6 +68,8 @@ _AWS: Final = "aws://"
 _GCE_DISK: Final = re.compile(r"projects/([^/]*)/(zones|regions)/([^/]*)/disks/(.*)", re.DOTALL)
 _UNSPECIFIED: Final = "UNSPECIFIED"
 
+_NUMBERED: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
+
 
 class Hashes:
     """Replaces texts of all kinds; who has not the key cannot tell what they were.
@@ -146,9 +148,6 @@ class Hashes:
     def _digest(self, text: str) -> str:
         digest = hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
         return b32encode(digest).decode().lower().rstrip("=")
-
-
-_NUMBERED: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
 
 
 class MadeNames:

@@ -24,6 +24,11 @@ STDOUT: Final = "-"
 _GZIP: Final = ".gz"
 _LEVEL: Final = 6
 
+ESSENTIAL: Final = frozenset({PODS.plural, NODES.plural})
+"""Without these there is no snapshot."""
+
+_KEY_BYTES = 32
+
 
 def write(name: str, pieces: Iterable[bytes]) -> None:
     """Write the pieces to the file, compressed by gzip if its name ends in .gz; only its owner may read it.
@@ -92,8 +97,6 @@ KINDS: Final[Sequence[Resource]] = (
 
 Of those a simulation makes pods that the cluster's controllers would not make now.
 """
-ESSENTIAL: Final = frozenset({PODS.plural, NODES.plural})
-"""Without these there is no snapshot."""
 
 
 def right_to_list(resource: Resource) -> str:
@@ -112,9 +115,6 @@ def document(objects: Iterable[tuple[Resource, Any]]) -> Iterator[bytes]:
         yield separator + head[:-1] + (b"," if len(body) > 2 else b"") + body[1:]
         separator = b",\n"
     yield b"\n]}\n"
-
-
-_KEY_BYTES = 32
 
 
 @dataclass(slots=True)

@@ -20,6 +20,8 @@ from bayplan.web.updates import Updates, told_placement, told_pod
 
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
+_SHUTDOWN_SECONDS: Final = 1.0
+
 
 def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Application:
     """Return the application that serves the page and what it asks of `source`, to whoever `guard` lets in."""
@@ -88,9 +90,6 @@ def _file(body: bytes, kind: str) -> Handler:
         return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-cache"})
 
     return handler
-
-
-_SHUTDOWN_SECONDS: Final = 1.0
 
 
 class Source(Protocol):

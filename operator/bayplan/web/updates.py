@@ -15,6 +15,21 @@ from bayplan.server.live import Inspector, RefusedQuestionError, error_line
 from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity, PodReport
 
+EXPLAINED: Final = 20
+"""Of the pods that are asked about, so many are explained; of the others it is told where they would go."""
+
+_NAME: Final = "pasted text"
+KEPT_POINTS: Final = 600
+"""Points of the packing over time; when there are more, every second one is dropped."""
+
+SHOWN_DECISIONS: Final = 100
+SHOWN_WAITING: Final = 500
+SILENCE_SECONDS: Final = 15.0
+"""After so long without news a line is sent all the same, so that a browser that is gone is noticed."""
+
+_TIME: Final = re.compile(rb'^\{"time":"[^"]*",')
+_TIMELESS: Final = b"{"
+
 
 def as_json(data: bytes, name: str) -> bytes:
     """Return the objects in `data`, YAML or JSON as kubectl takes them, as the body of `SchedulerClient.simulate`.
@@ -24,11 +39,6 @@ def as_json(data: bytes, name: str) -> bytes:
     """
     items = [raw.value for raw in raw_objects(data, name)]
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
-
-
-EXPLAINED: Final = 20
-"""Of the pods that are asked about, so many are explained; of the others it is told where they would go."""
-_NAME: Final = "pasted text"
 
 
 class _Told(msgspec.Struct, rename="camel", frozen=True):
@@ -123,16 +133,6 @@ def _sentences(explanation: Explanation) -> Sentences:
         [*map(group_text, explanation.groups)],
         [*map(change_text, explanation.changes)],
     )
-
-
-KEPT_POINTS: Final = 600
-"""Points of the packing over time; when there are more, every second one is dropped."""
-SHOWN_DECISIONS: Final = 100
-SHOWN_WAITING: Final = 500
-SILENCE_SECONDS: Final = 15.0
-"""After so long without news a line is sent all the same, so that a browser that is gone is noticed."""
-_TIME: Final = re.compile(rb'^\{"time":"[^"]*",')
-_TIMELESS: Final = b"{"
 
 
 class PackingPoint(msgspec.Struct, rename="camel", frozen=True, gc=False):

@@ -31,6 +31,9 @@ logger = logging.getLogger(__name__)
 PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
 """Returns the whole pod as JSON, with what bayplan itself does not keep: extenders read annotations."""
 
+# An extender that failed late may still be binding.
+_SETTLE_SECONDS = 0.2
+
 
 @dataclass(eq=False)
 class ExtendedCycle:
@@ -220,12 +223,6 @@ def pod_from_api(client: ApiClient) -> PodSource:
         return msgspec.Raw(response.body)
 
     return read
-
-
-logger = logging.getLogger(__name__)
-
-# An extender that failed late may still be binding.
-_SETTLE_SECONDS = 0.2
 
 
 @dataclass(eq=False, kw_only=True)
