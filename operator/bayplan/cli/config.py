@@ -36,6 +36,7 @@ from bayplan.config.schema import configuration_schema
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
+from bayplan.shown_text import counted
 
 
 @click.group(
@@ -108,9 +109,8 @@ def check(flags: _CheckFlags) -> None:
         click.echo(line, err=True)
     if flags.output == "text":
         profiles = configuration.profiles
-        noun = "profile" if len(profiles) == 1 else "profiles"
         names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
-        click.echo(f"{quote_unprintable(str(file))}: ok: {len(profiles)} {noun}: {names}")
+        click.echo(f"{quote_unprintable(str(file))}: ok: {counted(len(profiles), 'profile')}: {names}")
 
 
 def _read(file: Path) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
-from bayplan.logs.printable_text import one_line
+from bayplan.shown_text import one_line
 
 Answer = dict[str, Any]
 """A JSON object, in the shapes of docs/live-api.schema.json."""

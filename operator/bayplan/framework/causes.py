@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from bayplan.api.natural_order import natural_key
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from bayplan.logs.printable_text import printable, shortened
+from bayplan.shown_text import counted, printable, shortened
 
 LISTED: Final = 5
 """How many names of a list are told."""
@@ -202,7 +202,7 @@ class Skew(msgspec.Struct, frozen=True, rename="camel", tag="skew", tag_field="k
 
     def _fullness(self) -> str:
         """Say which domains there are and how many pods they have."""
-        pods = "1 pod" if self.most_pods == 1 else f"{self.most_pods} pods"
+        pods = counted(self.most_pods, "pod")
         if self.domains == 1:
             return f"{shown(self.value)} has {pods}"
         if self.pods == self.most_pods:

@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import structs
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.objects import Pod
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
@@ -21,7 +22,6 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
 from bayplan.scheduler.recent_decisions import FailedAttempt
-from bayplan.server.live import RefusedQuestionError
 
 _MOST_EVENTS: Final = 32
 

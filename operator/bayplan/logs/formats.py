@@ -8,8 +8,8 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Final
 
-from bayplan.logs.printable_text import printable
 from bayplan.logs.structured import Value, caller, split
+from bayplan.shown_text import printable
 
 V2: Final = logging.INFO - 2
 """Each placement and each verdict; what a watch was interrupted by."""

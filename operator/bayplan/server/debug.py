@@ -12,9 +12,9 @@ from types import FrameType
 import msgspec
 from aiohttp import web
 
-from bayplan.logs.printable_text import shortened
 from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Fact, ListError
 from bayplan.server.answers import answer, plain
+from bayplan.shown_text import shortened
 
 LARGEST_ANSWER_BYTES = 64 * 1024
 _SHOWN = 50

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from bayplan.api.live_paths import ALL_THAT_FIT, PREFIX, SIMULATE
-from bayplan.logs.printable_text import one_line
+from bayplan.api.live_paths import ALL_THAT_FIT, PREFIX, SIMULATE, RefusedQuestionError
 from bayplan.server.answers import answer
+from bayplan.shown_text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -18,15 +18,6 @@ MAX_BODY_BYTES: Final = 512 * 2**10
 _LONGEST_TEXT: Final = 1000
 _MOST_ON_A_PAGE: Final = 1000
 _JSON: Final = "application/json"
-
-
-class RefusedQuestionError(Exception):
-    """Raised for a question that has no answer; `status` is told, and after how many seconds to ask again."""
-
-    def __init__(self, status: HTTPStatus, message: str, retry_after: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
 
 
 class Inspector(Protocol):

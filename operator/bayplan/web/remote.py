@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import msgspec
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.client.errors import ClientError, RefusedError
 from bayplan.client.scheduler_client import Answer, SchedulerClient
-from bayplan.server.live import RefusedQuestionError
 from bayplan.web.updates import Updates
 
 SECONDS_BETWEEN: Final = 2.0

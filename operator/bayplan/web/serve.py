@@ -13,8 +13,9 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Handler
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.live.answers import ExplanationAnswer
-from bayplan.server.live import MAX_BODY_BYTES, Inspector, RefusedQuestionError, answered, count_asked, live_routes
+from bayplan.server.live import MAX_BODY_BYTES, Inspector, answered, count_asked, live_routes
 from bayplan.web.guard import LOOPBACK, Guard
 from bayplan.web.updates import Updates, told_placement, told_pod
 

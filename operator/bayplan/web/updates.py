@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.explain.explanation import Explanation, change_text, group_text, outcome_text
 from bayplan.live.answers import DecisionItem, DecisionsAnswer, ExplanationAnswer, SimulationAnswer, SummaryAnswer
-from bayplan.server.live import Inspector, RefusedQuestionError, error_line
+from bayplan.server.live import Inspector, error_line
 from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity, PodReport
 

@@ -1,4 +1,4 @@
-"""Text of strangers as it may be shown: nothing a terminal would act on, on one line, not longer than is readable."""
+"""Text as people are shown it: strangers' text without what a terminal would act on, and counts with their nouns."""
 
 
 def printable(text: str) -> str:
@@ -23,3 +23,8 @@ def one_line(text: str, length: int) -> str:
     """
     # Escapes make it longer only, so what is cut off here would be cut off afterwards.
     return shortened(printable(" ".join(text.split())[: length + 1]), length)
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return `count` with its noun, as "1 pod", "2 pods" and "12,000 pods"; `plural` is for nouns that add no "s"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
