@@ -12,15 +12,15 @@ MAY_READ_IT = {
     "scheduler/api_calls.py": "Events and conditions say when they happened",
     "server/access.py": "certificates say when they end",
     "server/metrics.py": "a metric and /statusz say when the process began",
-    "server/self_signed.py": "certificates say when they begin and end",
-    "server/zpages.py": "/statusz says for how long it runs",
+    "server/serving_tls.py": "certificates say when they begin and end",
+    "server/debug.py": "/statusz says for how long it runs",
     "controller/reload.py": "a metric says when the configuration was taken over",
     "controller/serving.py": "certificates say when they end",
     "plugins/registry.py": "pods say when they were started",
     "scheduler/recent_decisions.py": "answers say when something was decided",
     "live/inspector.py": "answers say when a pod is next tried",
     "live/cluster_view.py": "answers say when they were worked out, and a simulation begins then",
-    "web/remote.py": "a chart has the time below it",
+    "web/sources.py": "a chart has the time below it",
 }
 
 

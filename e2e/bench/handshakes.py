@@ -24,8 +24,7 @@ from bayplan.server.access import Authenticator, Authorizer, Security
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.reviews import Reviews
-from bayplan.server.self_signed import signed
-from bayplan.server.serving_tls import ServingTls, checked_identity
+from bayplan.server.serving_tls import ServingTls, checked_identity, signed
 from e2e.bench.scrapes import scheduler_with_pods
 
 SLICE_SECONDS = 0.01

@@ -7,7 +7,7 @@ import pytest
 
 from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.client.errors import NotReachedError, RefusedError
-from bayplan.web.remote import RemoteSource
+from bayplan.web.sources import RemoteSource
 
 
 class Client:

@@ -8,7 +8,7 @@ from tests.web.clusters import node, pod, write
 from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.config.load import default_configuration
 from bayplan.simulate.cluster import read_cluster
-from bayplan.web.snapshot import SnapshotSource
+from bayplan.web.sources import SnapshotSource
 from bayplan.web.updates import EXPLAINED, told_placement
 
 DEPLOYMENT = """

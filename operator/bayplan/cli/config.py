@@ -14,7 +14,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
 from bayplan.cli.flags import FEATURE_GATES, CommandGroup, command
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.document import MAX_BYTES, parse_document, read_data
+from bayplan.config.document import MAX_BYTES, Positions, parse_document, read_data
 from bayplan.config.errors import (
     ConfigurationError,
     FieldError,
@@ -31,7 +31,6 @@ from bayplan.config.flags import flag
 from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
-from bayplan.config.positions import Positions
 from bayplan.config.schema import configuration_schema
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins

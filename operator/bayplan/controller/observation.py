@@ -21,7 +21,7 @@ from bayplan.live.simulation import PriorityClassList
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
-from bayplan.server.debug import debug_routes, profile_route
+from bayplan.server.debug import configz_route, debug_routes, flagz_route, profile_route, statusz_route
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.live import live_routes
@@ -29,7 +29,6 @@ from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.resource_metrics import resource_metrics_route
 from bayplan.server.state import PackingCollector, StateSources, build_metrics, state_metrics
-from bayplan.server.zpages import configz_route, flagz_route, statusz_route
 
 
 def build_health(

@@ -135,7 +135,7 @@ def _serving_pair(options: ServingOptions) -> tuple[PemSource, PemSource]:
     if options.certificate is not None and options.key is not None:
         return options.certificate, options.key
     # Imported here: only who has no certificate needs to know how one is made.
-    from bayplan.server.self_signed import pair_in, self_signed  # noqa: PLC0415
+    from bayplan.server.serving_tls import pair_in, self_signed  # noqa: PLC0415
 
     if options.certificate_directory is not None:
         return pair_in(options.certificate_directory, options.bind_address)

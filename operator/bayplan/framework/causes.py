@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.natural_order import natural_key
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from bayplan.shown_text import counted, printable, shortened
+from bayplan.shown_text import counted, natural_key, printable, shortened
 
 LISTED: Final = 5
 """How many names of a list are told."""

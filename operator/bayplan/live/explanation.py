@@ -15,8 +15,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.runtime import Framework
 from bayplan.live.answers import AttemptItem, DecisionItem, ExplanationAnswer, Nomination, WakingEvent
-from bayplan.live.cluster_view import ClusterCopy
-from bayplan.live.waiting import WaitingPodsCopy
+from bayplan.live.cluster_view import ClusterCopy, WaitingPodsCopy
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo

@@ -26,10 +26,16 @@ from bayplan.live.answers import (
     QueueCounts,
     SummaryAnswer,
 )
-from bayplan.live.cluster_view import ClusterCopy, node_answer, nodes_answer, packing_answers, profile_answers
+from bayplan.live.cluster_view import (
+    ClusterCopy,
+    WaitingPodsCopy,
+    node_answer,
+    nodes_answer,
+    packing_answers,
+    profile_answers,
+)
 from bayplan.live.explanation import explanation_answer, find
 from bayplan.live.simulation import ReadClasses, simulation_answer
-from bayplan.live.waiting import WaitingPodsCopy
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.recent_decisions import RecentDecision, RecentDecisions
 

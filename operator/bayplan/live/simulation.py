@@ -14,9 +14,8 @@ from msgspec import structs
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
-from bayplan.api.list_pages import list_pages
 from bayplan.api.live_paths import ALL_THAT_FIT, RefusedQuestionError
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource, list_pages
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer

@@ -12,10 +12,16 @@ from bayplan.framework.status import SUCCESS, Status
 from bayplan.logs.formats import V4, V5
 from bayplan.metrics.table import Metrics
 from bayplan.queue.backing_off import BackingOffPods
-from bayplan.queue.keyed_heap import KeyedHeap, SortKey
-from bayplan.queue.queue_profile import QueueProfile
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SubQueue, is_backing_off, release_time
-from bayplan.queue.queueing_hints import QueueingHintMap
+from bayplan.queue.queued_pod import (
+    NO_PLUGINS,
+    KeyedHeap,
+    QueuedPodInfo,
+    SortKey,
+    SubQueue,
+    is_backing_off,
+    release_time,
+)
+from bayplan.queue.queueing_hints import QueueingHintMap, QueueProfile
 
 logger = logging.getLogger(__name__)
 _BACKOFF_COMPLETE = "BackoffComplete"

@@ -12,7 +12,7 @@ from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import QueueSettings, queue_profile
+from bayplan.queue.queueing_hints import QueueSettings, queue_profile
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients

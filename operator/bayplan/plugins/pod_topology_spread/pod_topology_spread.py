@@ -34,6 +34,7 @@ from bayplan.framework.nominated_table import NominatedPods
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 from bayplan.plugins.pod_topology_spread.constraints import (
     SCHEDULE_ANYWAY,
+    DefaultSelectors,
     PodSelector,
     SpreadConstraint,
     SpreadConstraints,
@@ -41,7 +42,6 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     resolve,
     selected_in,
 )
-from bayplan.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
 

@@ -14,7 +14,6 @@ from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status, Traits
-from bayplan.plugins.preemption.budgets import Budgets
 from bayplan.plugins.preemption.dry_run import (
     SEVERAL_BUDGETS,
     STRICT,
@@ -22,7 +21,7 @@ from bayplan.plugins.preemption.dry_run import (
     Findings,
     rows_where_preemption_might_help,
 )
-from bayplan.plugins.preemption.victims import VictimRule
+from bayplan.plugins.preemption.victims import Budgets, VictimRule
 from bayplan.queue.nominator import Nominator
 
 _BUDGETS_SECONDS: Final = 10.0
