@@ -13,7 +13,8 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.leaderelection.election_thread import ElectionThread
 from bayplan.leaderelection.elector import Elector, LeaseLostError, LeaseTiming
-from bayplan.leaderelection.lease import LeaseClient, LeaseLock
+from bayplan.leaderelection.lease import LeaseLock
+from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import NotLeadingError, WriteGate, boot_clock
 from bayplan.scheduler.api_calls import utc_now
 

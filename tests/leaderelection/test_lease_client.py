@@ -10,7 +10,8 @@ from tests.waiting import Sleeps
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.leaderelection.elector import Create, Missing, Problem, Read, Update
-from bayplan.leaderelection.lease import Lease, LeaseClient, LeaseLock, LeaseRecord, new_lease, record_of_holder
+from bayplan.leaderelection.lease import Lease, LeaseLock, LeaseRecord, new_lease, record_of_holder
+from bayplan.leaderelection.lease_client import LeaseClient
 
 NOON = datetime(2026, 11, 22, 12, tzinfo=UTC)
 LEASES = "/apis/coordination.k8s.io/v1/leases"

@@ -16,7 +16,8 @@ from bayplan.api.credentials import Credentials
 from bayplan.config.connections import LeaderElection
 from bayplan.leaderelection.election_thread import ElectionThread
 from bayplan.leaderelection.elector import Elector, LeaseTiming, Problem, Read
-from bayplan.leaderelection.lease import LeaseClient, LeaseLock
+from bayplan.leaderelection.lease import LeaseLock
+from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import WriteGate, boot_clock
 from bayplan.metrics.table import Metrics
 from bayplan.scheduler.api_calls import utc_now

@@ -15,8 +15,8 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
 from bayplan.evaluation.evaluation import Evaluation
-from bayplan.explain.explain import NodeOrder, details_of
 from bayplan.explain.explanation import LessOfResource, NoNodeAffinity, OneToleration, OtherLabel, Uncordon
+from bayplan.explain.node_groups import NodeOrder, details_of
 from bayplan.framework.causes import Cordoned, Detail, LabelMismatch, Shortage, UntoleratedTaint
 
 _MOST_CONTAINERS: Final = 64

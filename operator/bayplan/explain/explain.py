@@ -1,129 +1,24 @@
-"""Explains a decision from the evaluation that made it; rejected nodes are grouped by plugin and causes."""
+"""Explains one decision from the evaluation that it was taken by."""
 
-from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
-from typing import Final, cast
+from collections.abc import Callable, Sequence
+from typing import cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.changes import helpful_changes
-from bayplan.explain.explanation import Eviction, Explanation, NodeGroup, NodeScore, PluginScore
+from bayplan.explain.explanation import Eviction, Explanation, NodeScore, PluginScore
+from bayplan.explain.node_groups import MOST_GROUPS, NodeOrder, rejected_groups
 from bayplan.framework.candidate import Candidate
-from bayplan.framework.causes import LISTED, Cause, Detail, Listed, Pinned, listed, same_for_all, told
-from bayplan.framework.interface import DetailedFilterPlugin, PointsOfTenPlugin, ResourceScorePlugin, Scores
+from bayplan.framework.causes import listed
+from bayplan.framework.interface import PointsOfTenPlugin, ResourceScorePlugin, Scores
 from bayplan.framework.runtime import Framework, WeightedScore
 from bayplan.framework.status import Diagnosis
-from bayplan.shown_text import natural_key
-
-MOST_GROUPS: Final = 16
-"""How many groups are told."""
-
-_MOST_DETAILS: Final = 62
-"""How many causes of one plugin are looked at, each a bit; a pod may ask for thousands of resources."""
-
-_MOST_CAUSES: Final = 8
-"""How many causes of one group are told."""
-
-_OTHER: Final = "other reasons"
-Places = NDArray[np.intp]
-_Rejection = tuple[str, list[Cause], Rows]
-
-
-class NodeOrder:
-    """Knows the place of each row, sorted once until a node changes, so that groups are listed without sorting."""
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self._rows: Rows | None = None
-        self._places: NDArray[np.intp] = np.zeros(0, dtype=np.intp)
-
-    def listed(self, rows: Rows) -> Listed:
-        """The first names among existing `rows`, and how many more there are."""
-        count = min(len(rows), LISTED)
-        places = self._current()[rows]
-        first = rows[np.argpartition(places, count - 1)[:count]] if 0 < count < len(rows) else rows
-        ordered = first[np.argsort(self._places[first])]
-        return Listed(tuple(self._nodes.names[row] for row in ordered.tolist()), len(rows) - count)
-
-    def first(self, rows: Rows) -> int:
-        """The row whose name comes first, of at least one."""
-        return int(rows[int(self._current()[rows].argmin())])
-
-    def _current(self) -> NDArray[np.intp]:
-        rows = self._nodes.rows()
-        if self._rows is not rows:
-            names = self._nodes.names
-            self._places = np.zeros(self._nodes.capacity, dtype=np.intp)
-            self._places[sorted(rows.tolist(), key=lambda row: natural_key(names[row]))] = np.arange(len(rows))
-            self._rows = rows
-        return self._places
-
-
-def rejected_groups(nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo) -> list[NodeGroup]:
-    """Return all groups of nodes that `evaluation`, which is up to date, rejects; the largest first.
-
-    Every rejected node is in one group: that of the plugin kube-scheduler would name. Python runs once a group.
-    """
-    found = sorted(_rejections(nodes, evaluation, pod), key=lambda each: -len(each[2]))
-    told_groups = found[:MOST_GROUPS]
-    groups = [NodeGroup(len(rows), plugin, tuple(causes), order.listed(rows)) for plugin, causes, rows in told_groups]
-    return groups + [NodeGroup(len(rows), plugin, (), Listed()) for plugin, _, rows in found[MOST_GROUPS:]]
-
-
-def details_of(evaluation: Evaluation, nodes: NodeTable, pod: PodInfo, number: int, rows: Rows) -> list[Detail]:
-    """Return the causes for which the filter `number` rejects `rows`; in its own words where it has no better."""
-    verdicts = evaluation.verdicts
-    plugin = verdicts.filter_at(number)
-    details: Iterator[Detail]
-    if hasattr(plugin, "details") and verdicts.is_plain(number):
-        # Not asserted: a protocol takes as long to check as a plugin to answer.
-        details = iter(cast("DetailedFilterPlugin", plugin).details(evaluation.state, pod, nodes, rows))
-    else:
-        with_nominated = "" if verdicts.is_plain(number) else ", with the pods nominated there"
-        reasons = verdicts.reasons_of(pod, number, rows)
-        details = (same_for_all(each.holds, told(each.text + with_nominated)) for each in reasons)
-    return [each for each in islice(details, _MOST_DETAILS) if each.holds.any()]
-
-
-def _rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo) -> Iterator[_Rejection]:
-    rows, pre_filters, verdicts = nodes.rows(), evaluation.pre_filters, evaluation.verdicts
-    if pre_filters.rejection is not None:
-        yield pre_filters.rejection.plugin, [told(pre_filters.explained_rejection(pod))], rows
-        return
-    out = verdicts.narrowed_out(rows)
-    if out.any():
-        names = pre_filters.narrowed_to or frozenset()
-        yield pre_filters.narrowed_plugins, [Pinned(listed(names))], rows[out]
-    rows = rows[~out]
-    first = verdicts.rejected_by(rows)
-    # Faster than sorting them: numbers are few. Those that no filter rejects are -1.
-    for number in np.flatnonzero(np.bincount(first + 1, minlength=1)[1:]).tolist():
-        rejected = rows[first == number]
-        details = details_of(evaluation, nodes, pod, number, rejected)
-        for places in _together(details, len(rejected)):
-            causes = [each.tell(places) for each in details if each.holds[places[0]]]
-            yield verdicts.filter_at(number).name, causes[:_MOST_CAUSES] or [told(_OTHER)], rejected[places]
-
-
-def _together(details: Sequence[Detail], count: int) -> list[Places]:
-    """Return the places, of `count` (at least one), for which the same details hold, group by group."""
-    distinguishing = [each.holds for each in details if not each.holds.all()]
-    if not distinguishing:
-        return [np.arange(count)]
-    # Short numbers are sorted several times as fast.
-    small = len(distinguishing) < 15
-    group: NDArray[np.int16 | np.int64] = np.zeros(count, dtype=np.int16 if small else np.int64)
-    for number, holds in enumerate(distinguishing):
-        group += holds.astype(group.dtype) << number
-    order = np.argsort(group, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(group[order])) + 1)
 
 
 def compared_scores(

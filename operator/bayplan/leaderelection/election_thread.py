@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.leaderelection.elector import Announce, Answer, Elector, Pause, Problem, Steps
-from bayplan.leaderelection.lease import LeaseClient
+from bayplan.leaderelection.lease_client import LeaseClient
 
 logger = logging.getLogger(__name__)
 

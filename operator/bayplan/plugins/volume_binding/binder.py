@@ -1,18 +1,17 @@
-"""Binds claims to volumes, with what was decided and is not yet seen (upstream: assume_cache.go)."""
+"""Finds on which nodes a pod's claims can be bound (upstream: volumebinding/binder.go)."""
 
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from bayplan.api.quantity import value_of_nano
-from bayplan.api.storage_objects import CSIDriver, PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.cache.change_log import KeyLog, Rows
-from bayplan.cache.listers import Lister, Listers, NamedObject, key_of
+from bayplan.api.storage_objects import CSIDriver, PersistentVolumeClaim, StorageClass
+from bayplan.cache.change_log import Rows
+from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.capacity import StorageCapacities
 from bayplan.plugins.volume_binding.class_volumes import VolumesByClass, requested_storage
 from bayplan.plugins.volume_binding.matching import MatchedClaim, find_matching_volumes
@@ -29,76 +28,7 @@ from bayplan.plugins.volumes.claims import (
 from bayplan.plugins.volumes.csi_migration import migrated_node_affinity, translate_volume
 from bayplan.plugins.volumes.csi_nodes import CSINodeColumns
 
-T = TypeVar("T", bound=NamedObject)
-
 _NO_PROVISIONER = "kubernetes.io/no-provisioner"
-
-
-class AssumeCache(Generic[T]):
-    """Shows the objects of a lister, some of them replaced by what they are assumed to become.
-
-    An assumption holds while the lister has the version it was made from; any newer version ends it. Pods that share a
-    claim may assume it several times: then the latest assumption counts, and each is restored by itself. `changes`
-    logs the keys of objects that were assumed or restored.
-    """
-
-    def __init__(self, lister: Lister[T]) -> None:
-        self.lister = lister
-        self.changes = KeyLog()
-        self._assumed: dict[str, list[T]] = {}
-
-    def get(self, key: str) -> T | None:
-        """Return the object as it is assumed to become, or as the API server has it."""
-        obj = self.lister.get(key)
-        if obj is None or not self._assumed:
-            return obj
-        version = obj.metadata.resource_version
-        assumed = reversed(self._assumed.get(key, ()))
-        return next((each for each in assumed if each.metadata.resource_version == version), obj)
-
-    def assume(self, obj: T) -> None:
-        """Let the object count as changed.
-
-        Raises:
-            VolumeError: the lister has another version of it by now.
-        """
-        key = key_of(obj.metadata)
-        stored = self.lister.get(key)
-        if stored is None or stored.metadata.resource_version != obj.metadata.resource_version:
-            version = "" if stored is None else stored.metadata.resource_version
-            raise VolumeError(
-                f'"{key}" is out of sync (stored: {version}, assume: {obj.metadata.resource_version})',
-            )
-        self._assumed.setdefault(key, []).append(obj)
-        self.changes.append(key)
-
-    def restore(self, obj: T) -> None:
-        """End one assumption `obj`, and no other that was made of the same object; nothing happens if it has ended."""
-        key = key_of(obj.metadata)
-        assumed = self._assumed.get(key, [])
-        at = next((index for index, each in enumerate(assumed) if each is obj), None)
-        if at is None:
-            return
-        del assumed[at]
-        if not assumed:
-            del self._assumed[key]
-        self.changes.append(key)
-
-
-class AssumeCaches:
-    """The assume caches of claims and volumes, shared by all profiles so that no two pods get the same volume."""
-
-    def __init__(self, listers: Listers) -> None:
-        self.volumes = AssumeCache(listers.of(PersistentVolume))
-        self.claims = AssumeCache(listers.of(PersistentVolumeClaim))
-
-    @classmethod
-    def shared(cls, listers: Listers) -> "AssumeCaches":
-        """Return the one instance for these listers."""
-        return _SHARED.setdefault(listers, cls(listers))
-
-
-_SHARED: WeakKeyDictionary[Listers, AssumeCaches] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,99 +1,28 @@
-"""Which nodes have storage for volumes that are yet to be made, and how well it fits them."""
+"""The space that CSI drivers publish for new volumes, by node (upstream: binder.go hasEnoughCapacity)."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bayplan.api.meta_objects import LabelSelector
-from bayplan.api.quantity import TOO_MUCH, QuantityError, value, value_of_nano
+from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import LabelColumn
 from bayplan.cache.node_table import Column, NodeTable
-from bayplan.config.types import UtilizationShapePoint
-from bayplan.framework.interface import MAX_NODE_SCORE, Scores
-from bayplan.plugins.node_resources.resource_scoring import shape_table
-from bayplan.plugins.volume_binding.binder import FoundVolumes
-from bayplan.plugins.volume_binding.class_volumes import requested_storage
 from bayplan.plugins.volume_binding.node_topology import (
-    Mask,
     NodeTopology,
     NumberByLabelValue,
     SingleLabelTerm,
     label_terms,
     single_label_term,
 )
-from bayplan.plugins.volumes.claims import claim_class
 
 NO_SPACE = -(2**63)
-
-
-class StorageCapacityScorer:
-    """Scores rows by a shape over the utilization of storage classes; all classes weigh the same.
-
-    Where claims get volumes at hand these count: how much of them is asked for. Elsewhere the space that drivers
-    publish for new volumes counts; classes whose driver publishes none do not.
-    """
-
-    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
-        self._table = shape_table(shape)
-
-    def score(self, found: FoundVolumes) -> Scores:
-        """Return the score at each position, 0 where no class counts, `(positions,) int64`."""
-        total = np.zeros(len(found.no_match), dtype=np.int64)
-        counted = np.zeros(len(found.no_match), dtype=np.int64)
-        for of_class in _resources_by_class(found).values():
-            total += np.where(of_class.counts, self._table[of_class.utilization()], 0)
-            counted += of_class.counts
-        # round(total / counted) of non-negative integers, without floats.
-        divisor = np.maximum(counted, 1)
-        rounded: Scores = (2 * total + divisor) // (2 * divisor)
-        return rounded
-
-
-class _StorageResource:
-    """What is asked of one class at each position, and what there is, in bytes; only where it `counts`."""
-
-    def __init__(self, position_count: int) -> None:
-        self.requested: Column = np.zeros(position_count, dtype=np.int64)
-        self.capacity: Column = np.zeros(position_count, dtype=np.int64)
-        self.counts: NDArray[np.bool_] = np.zeros(position_count, dtype=np.bool_)
-
-    def ask(self, where: Mask, size: int) -> None:
-        """Note that a claim of the class asks for `size`."""
-        self.requested[where] = np.minimum(self.requested[where] + size, TOO_MUCH)
-        self.counts |= where
-
-    def utilization(self) -> Column:
-        """Return percents; more than there is counts as full."""
-        fits = (self.capacity > 0) & (self.requested <= self.capacity)
-        share: Column = self.requested * MAX_NODE_SCORE // np.maximum(self.capacity, 1)
-        return np.where(fits, share, MAX_NODE_SCORE)
-
-
-def _resources_by_class(found: FoundVolumes) -> dict[str, _StorageResource]:
-    by_class: dict[str, _StorageResource] = {}
-    count = len(found.no_match)
-    has_volume = np.zeros(count, dtype=np.bool_)
-    for matched in found.matched:
-        of_class = by_class.setdefault(claim_class(matched.claim), _StorageResource(count))
-        where = matched.is_matched
-        of_class.ask(where, value_of_nano(requested_storage(matched.claim)))
-        of_class.capacity = np.minimum(of_class.capacity + matched.sizes(), TOO_MUCH)
-        has_volume |= where
-    for new in found.provisioned:
-        if new.capacity is not None:
-            of_class = by_class.setdefault(claim_class(new.claim), _StorageResource(count))
-            where = new.where & ~has_volume
-            of_class.ask(where, value_of_nano(requested_storage(new.claim)))
-            # The space is that of the class, however many claims share it.
-            of_class.capacity[where] = new.capacity[where]
-    return by_class
 
 
 class Space(NamedTuple):

@@ -16,7 +16,7 @@ from bayplan.cache.listers import key_of
 from bayplan.cache.node_index import InternedColumn
 from bayplan.cache.node_table import Column
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.plugins.volume_binding.binder import AssumeCache
+from bayplan.plugins.volume_binding.assume_cache import AssumeCache
 from bayplan.plugins.volume_binding.node_topology import NO_AFFINITY, Affinities, NodeTopology
 from bayplan.plugins.volumes.claims import VolumeError, is_volume_bound_to_claim, volume_class
 from bayplan.plugins.volumes.volumes_in_use import InvertedIndex

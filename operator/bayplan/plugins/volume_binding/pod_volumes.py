@@ -12,7 +12,8 @@ from bayplan.api.storage_objects import CSINode, ObjectReference, PersistentVolu
 from bayplan.cache.listers import Listers, key_of
 from bayplan.cache.node_table import NodeTable
 from bayplan.framework.status import SUCCESS, Code, Status, Write
-from bayplan.plugins.volume_binding.binder import AssumeCaches, FoundVolumes
+from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
+from bayplan.plugins.volume_binding.binder import FoundVolumes
 from bayplan.plugins.volumes.claims import VolumeError, annotations, is_fully_bound, is_volume_bound_to_claim
 from bayplan.plugins.volumes.csi_migration import is_migrated_on, migrated_node_affinity, translate_volume
 

@@ -36,9 +36,11 @@ from bayplan.framework.status import (
     Traits,
     WaitFor,
 )
-from bayplan.plugins.volume_binding.binder import AssumeCaches, FoundVolumes, PodVolumeClaims, VolumeBinder
-from bayplan.plugins.volume_binding.capacity import StorageCapacityScorer, volume_limit
+from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
+from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
+from bayplan.plugins.volume_binding.capacity import volume_limit
 from bayplan.plugins.volume_binding.pod_volumes import BindingCheck, PodVolumes
+from bayplan.plugins.volume_binding.scorer import StorageCapacityScorer
 from bayplan.plugins.volumes.claims import (
     VolumeError,
     claim_hint,
