@@ -3,8 +3,7 @@
 from collections import Counter
 
 from bayplan.queue.backing_off import BackingOffPods
-from bayplan.queue.event_moves import EventMoves
-from bayplan.queue.in_flight import InFlightPods
+from bayplan.queue.in_flight import EventMoves, InFlightPods
 from bayplan.queue.queued_pod import _COMPACT_ABOVE, KeyedHeap, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import SubQueues, UnschedulablePods

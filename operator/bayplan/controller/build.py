@@ -28,7 +28,7 @@ from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, 
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
 from bayplan.metrics.table import Metrics
-from bayplan.queue.event_moves import STEP_PODS
+from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now

@@ -155,9 +155,7 @@ class BlockingPods(msgspec.Struct, frozen=True, rename="camel", tag="antiAffinit
 
     def __str__(self) -> str:
         whose = "their" if self.theirs else "its"
-        more = {0: "", 1: "; likewise in 1 more domain"}.get(
-            self.more_domains, f"; likewise in {self.more_domains:,} more domains"
-        )
+        more = f"; likewise in {counted(self.more_domains, 'more domain')}" if self.more_domains else ""
         return f"{whose} anti-affinity in {shown(self.topology_key)}={shown(self.value)}, blocked by {self.pods}{more}"
 
 

@@ -8,8 +8,7 @@ from itertools import count
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.metrics.table import Metrics
-from bayplan.queue.event_moves import KEPT_MOVE_BYTES, EventMoves
-from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPods, PodUpdates
+from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
 from bayplan.queue.nominator import KeptRoom, Nominator
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SortKey, backoff_expiration
 from bayplan.queue.queueing_hints import (

@@ -48,15 +48,6 @@ class Inspector(Protocol):
 def live_routes(inspector: Inspector) -> list[web.RouteDef]:
     """Return the routes of `/bayplan/v1`; they name pods and nodes, so they are for whoever HttpServer lets in."""
 
-    async def summary(_: web.Request) -> bytes:
-        return await inspector.summary()
-
-    async def nodes(_: web.Request) -> bytes:
-        return await inspector.nodes()
-
-    async def node(request: web.Request) -> bytes:
-        return await inspector.node(request.match_info["name"])
-
     async def queue(request: web.Request) -> bytes:
         query = request.query
         limit = _number(query, "limit", 100, _MOST_ON_A_PAGE)
@@ -75,9 +66,9 @@ def live_routes(inspector: Inspector) -> list[web.RouteDef]:
         return await inspector.simulation(await request.read(), count)
 
     return [
-        web.get(f"{PREFIX}/summary", answered(summary)),
-        web.get(f"{PREFIX}/nodes", answered(nodes)),
-        web.get(f"{PREFIX}/nodes/{{name:[^/]+}}", answered(node)),
+        web.get(f"{PREFIX}/summary", answered(lambda _: inspector.summary())),
+        web.get(f"{PREFIX}/nodes", answered(lambda _: inspector.nodes())),
+        web.get(f"{PREFIX}/nodes/{{name:[^/]+}}", answered(lambda asked: inspector.node(asked.match_info["name"]))),
         web.get(f"{PREFIX}/queue", answered(queue)),
         web.get(f"{PREFIX}/decisions", answered(decisions)),
         web.get(f"{PREFIX}/namespaces/{{namespace}}/pods/{{name}}/explanation", answered(explanation)),
