@@ -105,7 +105,7 @@ def test_completing_a_command_loads_none(typed):
         f"print(sorted({ENGINE} & set(sys.modules)), sorted(each for each in sys.modules if 'bayplan.cli.' in each))"
     )
     ran = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
-    own = ["bayplan.cli.flags", "bayplan.cli.kube_scheduler_flags"]
+    own = ["bayplan.cli.help_sections", "bayplan.cli.kube_scheduler_flags"]
     assert ran.stdout.splitlines()[-1] == f"[] {own}", ran.stderr
 
 

@@ -265,6 +265,6 @@ async def test_a_thread_that_breaks_ends_the_process_with_1(leader, monkeypatch,
     def explode(*_):
         raise RuntimeError("bug")
 
-    monkeypatch.setattr("bayplan.leaderelection.lease.LeaseClient.perform", explode)
+    monkeypatch.setattr("bayplan.leaderelection.lease_client.LeaseClient.perform", explode)
     assert await leader.exit_code() == 1
     assert "RuntimeError('bug')" in caplog.text

@@ -14,7 +14,7 @@ from click.exceptions import ClickException, Exit, NoArgsIsHelpError, UsageError
 from click.shell_completion import BashComplete, CompletionItem, add_completion_class, shell_complete
 
 from bayplan import __version__
-from bayplan.cli.flags import CommandGroup
+from bayplan.cli.help_sections import CommandGroup
 from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
 from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.shown_text import printable

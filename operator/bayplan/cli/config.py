@@ -12,7 +12,8 @@ from click.exceptions import Exit
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.flags import FEATURE_GATES, CommandGroup, command
+from bayplan.cli.flags import FEATURE_GATES, command
+from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, Positions, parse_document, read_data
 from bayplan.config.errors import (
