@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST_MODULE = 350
 FOLDERS = ("docs", "manifests", "tests", "operator", "e2e", "examples", ".github")
 OWN_PACKAGES = {"bayplan", "tests", "e2e"}
-# Documented by Python in spite of their names, and each used in one place (ADR 17; server/profile.py).
+# Documented by Python in spite of their names, and each used in one place (ADR 17; server/debug.py).
 DOCUMENTED = {"os._exit", "sys._current_frames"}
 
 

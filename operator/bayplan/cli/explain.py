@@ -14,7 +14,7 @@ from bayplan.cli.flags import command
 from bayplan.client.leader import Target, what_is_known
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, flag
-from bayplan.logs.printable_text import printable
+from bayplan.shown_text import printable
 
 _DEFAULT_NAMESPACE: Final = "default"
 

@@ -9,11 +9,10 @@ import msgspec
 from msgspec import UNSET
 
 from bayplan.cli.queue import waiting_pods
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import change_text, group_text, lines
+from bayplan.explain.explanation import Explanation, change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
 from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
-from bayplan.logs.printable_text import shortened
+from bayplan.shown_text import shortened
 
 _MOST_EVENTS: Final = 6
 _LONGEST_MESSAGE: Final = 400
