@@ -35,6 +35,7 @@ NOT_RUN = {
     "kind ": "needs a container runtime",
     "kubectl ": "needs a cluster",
     "make ": "runs the checks and tests themselves; that the target exists is checked below",
+    "until kubectl ": "needs a cluster",
     "pre-commit ": "is installed by who wants it, and changes the checkout's hooks",
     "python -m e2e.conformance": "runs for minutes on a control plane",
     "python -m e2e.bench": "measures for minutes on a control plane",

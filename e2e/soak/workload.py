@@ -1,6 +1,7 @@
 """What the soak creates: nodes in two pools, and pods of every kind at their rates."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -52,8 +53,13 @@ class Creation:
 
 
 def hostile_cases() -> dict[str, Case]:
-    """Returns the odd pods whose verdict is the same on the soak's nodes, by name."""
-    return {name: case for name, case in CASES.items() if not name.startswith((*_ELSEWHERE, *_LASTING, LARGEST))}
+    """Returns the odd pods whose verdict is the same on the soak's nodes, by name, the largest first.
+
+    Going through all of them takes minutes. What the largest need is there when memory begins to be judged.
+    """
+    cases = {name: case for name, case in CASES.items() if not name.startswith((*_ELSEWHERE, *_LASTING, LARGEST))}
+    sizes = {name: len(json.dumps(_hostile(0, name, case))) for name, case in cases.items()}
+    return {name: cases[name] for name in sorted(cases, key=sizes.__getitem__, reverse=True)}
 
 
 def soak_nodes(plan: Plan) -> list[Object]:
@@ -111,10 +117,15 @@ class Workload:
 
     def _odd(self, serial: int) -> Creation:
         name, case = next(self._hostile)
-        document = document_of(f"hostile-{serial}", case, SCHEDULER_NAME, NAMESPACE)
-        document["metadata"]["annotations"] = {**case.annotations, "case": name}
+        document = _hostile(serial, name, case)
         fate = Fate.BINDS if case.verdict == BOUND else Fate.NEVER_BINDS
         return Creation(document, HOSTILE, fate)
+
+
+def _hostile(serial: int, name: str, case: Case) -> Object:
+    document = document_of(f"hostile-{serial}", case, SCHEDULER_NAME, NAMESPACE)
+    document["metadata"]["annotations"] = {**case.annotations, "case": name}
+    return document
 
 
 def _plain(serial: int) -> Creation:

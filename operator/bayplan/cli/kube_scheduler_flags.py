@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from bayplan.config.feature_gates import BOOLEANS
-
 _FRONT_PROXY = "no API server stands as a proxy before a scheduler, so nobody's name in a header is believed"
 _SPLIT_LOG = "all lines go to standard error, and are written beside the work"
 _LABELS = "no label of a metric holds what users make up, so there is nothing to hold back"
@@ -79,7 +77,7 @@ def as_go_reads(arguments: Sequence[str]) -> list[str]:
 def refusals(arguments: Sequence[str]) -> Iterator[str]:
     """Say of each argument that is kube-scheduler's alone, or a switch with its value apart, why it is not taken."""
     for argument, following in pairwise((*arguments, "")):
-        if argument.removesuffix("=true") in SWITCHES and following in BOOLEANS:
+        if argument.removesuffix("=true") in SWITCHES and following.lower() in {"true", "false"}:
             switch = argument.removesuffix("=true")
             yield f"{switch}: takes its value after '=': use {switch}={following}"
         flag = argument.partition("=")[0]
