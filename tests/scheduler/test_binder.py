@@ -169,7 +169,7 @@ async def test_a_bind_whose_answer_was_lost_is_not_posted_twice(scene, fault):
     scene.fail(fault)
     if isinstance(fault, Delay):
         # The server acts later than the client waits: the pod is unbound when first asked about.
-        scene.fail(Delay(0.3), method="GET")
+        scene.fail(Delay(0.45), method="GET")
     assert await scene.bind() is BindResult.BOUND
     assert (scene.bound_to(), len(scene.doubts)) == ("n1", 1)
     assert scene.count("POST") == 1
