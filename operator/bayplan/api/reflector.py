@@ -117,7 +117,7 @@ class Reflector(Generic[T]):
         return now - self._last_contact
 
     def relist(self) -> None:
-        """Have everything listed anew as soon as that can be, and none of it taken for known."""
+        """Have everything listed anew as soon as possible, and report every object, known or not."""
         self._anew = True
         self._history.forget()
         self._source.interrupt()

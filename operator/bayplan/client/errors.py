@@ -37,6 +37,6 @@ async def answer_to(api: ApiClient, method: str, path: str, body: bytes | None =
 
 
 def unexpected(what: str, answer: ApiResponse) -> ClientError:
-    """Return the error that tells an answer as it is; `what` says of what it is."""
+    """Return an error with the status, reason and message of an answer; `what` names the question."""
     reason, message = decode_status(answer.body)
     return ClientError(f"{what}: {answer.status} {reason}: {message}")

@@ -260,7 +260,7 @@ def _weight(each: Fields) -> int:
 
 
 def _argument(each: Fields, supported: Mapping[str, Successor]) -> str | None:
-    """The one argument that is given, "" after telling that it is not one; None without `argument`."""
+    """The name of the one argument that is given; "" after an error if it is not one; None without `argument`."""
     if not each.has("argument"):
         return None
     argument = each.nested("argument")

@@ -87,48 +87,48 @@ def build(
     `clock`, monotonic and in seconds, and what makes clients, reflectors and the intake's source are given by who has
     time and API server in memory.
     """
-    ground = _ground(configuration, credentials, clock, make_client, heeds_other_leases=heeds_other_leases)
-    client, events_client = ground.client(), ground.client()
+    foundation = _foundation(configuration, credentials, clock, make_client, heeds_other_leases=heeds_other_leases)
+    client, events_client = foundation.client(), foundation.client()
     binds_client = client.twin()
-    held = _held(ground, binds_client, unschedulable_seconds)
-    dispatcher, recorder = _writers(ground, held, client, events_client)
+    core = _core(foundation, binds_client, unschedulable_seconds)
+    dispatcher, recorder = _writers(foundation, core, client, events_client)
     recovery = Recovery()
     watches = Watches(
         credentials,
-        held.cache,
-        held.queue,
-        ground.metrics,
-        wake=held.news.set,
+        core.cache,
+        core.queue,
+        foundation.metrics,
+        wake=core.news.set,
         on_gone=recorder.forget,
         on_recovered=recovery.recovered,
         on_went_back=recovery.went_back,
-        scheduler_names=ground.names,
+        scheduler_names=foundation.names,
         rejection_backoff_seconds=rejection_backoff_seconds,
-        make_reflector=partial(make_reflector, contact=ground.contact),
+        make_reflector=partial(make_reflector, contact=foundation.contact),
     )
     scheduler = Scheduler(
-        cache=held.cache,
-        queue=held.queue,
-        engine=held.engine,
+        cache=core.cache,
+        queue=core.queue,
+        engine=core.engine,
         dispatcher=dispatcher,
         recorder=recorder,
-        metrics=ground.metrics,
+        metrics=foundation.metrics,
         victim_gone=watches.assigned.ended,
         announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
-        news=held.news,
+        news=core.news,
         clock=clock,
     )
-    pending = held.pending
+    pending = core.pending
     intake_list = IntakeList(
         client,
         partial(open_source, credentials, PODS.path, list_timeout=LIST_SECONDS, inactivity=LIST_SECONDS),
-        ground.names,
+        foundation.names,
         pending,
         on_went_back=recovery.went_back,
-        contact=ground.contact,
+        contact=foundation.contact,
     )
     operator = OperatorThread(
-        ground.names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill
+        foundation.names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill
     )
     # What was made before those whom it tells: answers to the scheduler's writes feed the queue that it reads, and
     # the watches tell of an outage whom else to ask.
@@ -138,46 +138,46 @@ def build(
     reload = build_reload(
         source,
         configuration,
-        held.engine,
-        build_engine=held.engines.build,
+        core.engine,
+        build_engine=core.engines.build,
         scheduler=scheduler,
         watches=watches,
         recorder=recorder,
-        metrics=ground.metrics,
-        leadership=ground.leadership,
+        metrics=foundation.metrics,
+        leadership=foundation.leadership,
     )
-    health = build_health(watches, operator, intake_list, ground.leadership)
+    health = build_health(watches, operator, intake_list, foundation.leadership)
     return Parts(
         scheduler=scheduler,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
-        assumed_pods=build_assumed_pods(client, held.cache, scheduler, watches, pending),
-        leadership=ground.leadership,
+        assumed_pods=build_assumed_pods(client, core.cache, scheduler, watches, pending),
+        leadership=foundation.leadership,
         reload=reload,
         clients=(client, binds_client, events_client),
-        contact=ground.contact,
+        contact=foundation.contact,
         health=health,
         serving=build_serving(
             configuration,
             credentials,
             serving or ServingOptions(secure_port=None),
-            cache=held.cache,
-            queue=held.queue,
+            cache=core.cache,
+            queue=core.queue,
             scheduler=scheduler,
             watches=watches,
-            metrics=ground.metrics,
+            metrics=foundation.metrics,
             health=health,
             current=lambda: reload.configuration,
-            leadership=ground.leadership,
+            leadership=foundation.leadership,
             make_client=make_client,
         ),
     )
 
 
 @dataclass(frozen=True, slots=True)
-class _Ground:
-    """What the parts stand on: the configuration they begin with, the way to the API server, figures and the time."""
+class _Foundation:
+    """What all parts are given: the first configuration, the way to the API server, the metrics and the clock."""
 
     configuration: SchedulerConfiguration
     names: frozenset[str]
@@ -190,14 +190,14 @@ class _Ground:
     clock: Callable[[], float]
 
 
-def _ground(
+def _foundation(
     configuration: SchedulerConfiguration,
     credentials: Credentials,
     clock: Callable[[], float],
     make_client: Callable[..., ApiClient],
     *,
     heeds_other_leases: bool,
-) -> _Ground:
+) -> _Foundation:
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     metrics = SchedulerMetrics(profiles=sorted(names))
     leadership = build_leadership(
@@ -214,12 +214,12 @@ def _ground(
         contact=contact,
         admit=admit,
     )
-    return _Ground(configuration, names, metrics, leadership, admit, contact, client, clock)
+    return _Foundation(configuration, names, metrics, leadership, admit, contact, client, clock)
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
-    """What is known of the cluster and what waits, with the engine that decides on it."""
+class _Core:
+    """The cache, the queue and the engine that decides on them."""
 
     cache: Cache
     queue: SchedulingQueue
@@ -230,42 +230,42 @@ class _Held:
     """Set when there may be something to do."""
 
 
-def _held(ground: _Ground, client: ApiClient, unschedulable_seconds: float) -> _Held:
+def _core(foundation: _Foundation, client: ApiClient, unschedulable_seconds: float) -> _Core:
     cache, nominator, news = Cache(), Nominator(), asyncio.Event()
     engines = EngineBuilder(
         cache=cache,
         nominator=nominator,
         client=client,
-        admit=ground.admit,
-        metrics=ground.metrics,
-        clock=ground.clock,
+        admit=foundation.admit,
+        metrics=foundation.metrics,
+        clock=foundation.clock,
     )
-    engine = engines.build(ground.configuration)
+    engine = engines.build(foundation.configuration)
     queue = SchedulingQueue(
-        clock=ground.clock,
+        clock=foundation.clock,
         profiles=engine.queue.profiles,
         initial_backoff_seconds=engine.queue.initial_backoff_seconds,
         max_backoff_seconds=engine.queue.max_backoff_seconds,
         max_in_unschedulable_seconds=unschedulable_seconds,
         sort_key=engine.queue.sort_key,
-        metrics=ground.metrics,
+        metrics=foundation.metrics,
         nominator=nominator,
         step=STEP_PODS,
     )
-    pending = PendingPodEvents(cache, queue, news.set, ground.metrics, ground.names)
-    return _Held(cache, queue, pending, engines, engine, news)
+    pending = PendingPodEvents(cache, queue, news.set, foundation.metrics, foundation.names)
+    return _Core(cache, queue, pending, engines, engine, news)
 
 
 def _writers(
-    ground: _Ground, held: _Held, client: ApiClient, events_client: ApiClient
+    foundation: _Foundation, core: _Core, client: ApiClient, events_client: ApiClient
 ) -> tuple[Dispatcher, EventRecorder]:
     """Make what writes; Events have a client of their own, as in kube-scheduler, and binds have their connections."""
     dispatcher = Dispatcher(
         client,
         events_client,
-        on_patched=held.pending.written,
-        on_call=ground.metrics.api_call,
-        wake=held.news.set,
+        on_patched=core.pending.written,
+        on_call=foundation.metrics.api_call,
+        wake=core.news.set,
     )
     recorder = EventRecorder(
         emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting

@@ -115,9 +115,9 @@ class BindingCycle:
         return uid in self._waiting or uid in self._binding
 
     def never_bound(self, pod: PodInfo, framework: Framework) -> None:
-        """Give back what an assumed pod took that it holds no more and that certainly has no node.
+        """Free the room of an assumed pod that certainly has no node and whose bind is over.
 
-        What its attempt left for the plugins is gone, so Unreserve finds an empty state.
+        The state that its attempt left for the plugins is gone, so Unreserve finds an empty one.
         """
         self.queue.done(pod.uid)
         node_name = self.cache.node_of(pod.uid)

@@ -125,7 +125,7 @@ class Scheduler:
         return self._binding.holds(uid)
 
     def never_bound(self, pod: PodInfo) -> None:
-        """Give back what an assumed pod took that nobody binds any more and that certainly has no node."""
+        """Free the room of an assumed pod that certainly has no node and that nobody binds any more."""
         self._binding.never_bound(pod, self._attempts.frameworks[pod.pod.spec.scheduler_name])
 
     def pod_gone(self, uid: str) -> None:

@@ -96,7 +96,7 @@ def _is_by_node(
 
 
 def _may_bind_to_nodes(volume: Volume) -> bool:
-    """Whether it is none of those that every node has, as the token that the API server gives each pod."""
+    """Whether it may be a volume that only some nodes have. The token that each pod is given is none."""
     return volume != Volume(name=volume.name, image=volume.image)
 
 
