@@ -97,6 +97,18 @@ def test_a_claim_for_one_pod_counts_for_pods_added_to_a_node_unless_pre_filter_l
     assert filters.codes(n2) == [Code.SUCCESS]
 
 
+def test_a_claim_for_one_pod_that_two_use_is_free_when_preemption_leaves_one_of_them_out():
+    users = [pod_with("c", name=name, node="n1") for name in ("q", "r")]
+    scene = VolumeScene(*NODES, claim(modes=("ReadWriteOncePod",)), *users)
+    table = ShadowTable(scene.cache.nodes)
+    table.follow()
+    filters = SingleNodeFilters(PodInfo(pod_with("c")), [scene.restrictions], [scene.restrictions], table)
+    n1 = table.row("n1")
+    assert filters.codes(n1) == [Code.UNSCHEDULABLE]
+    table.remove_pod(PodInfo(users[0]), n1)
+    assert filters.codes(n1) == [Code.SUCCESS]
+
+
 def test_a_claim_that_may_be_shared_or_that_is_anothers_does_not_stop_the_pod():
     scene = VolumeScene(*NODES, claim(), pod_with("c", name="q", node="n1"))
     assert scene.refusal(scene.restrictions, pod_with("c"))[0] is Code.SKIP

@@ -67,9 +67,9 @@ class VolumeRestrictions:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         # Not taken from PreFilter: a dry run of preemption removes pods, and nominated pods are added.
-        if any(self._in_use.is_named_in(nodes, rows, key) for key in state.get(self.name, ())):
-            return np.full(len(rows), Code.UNSCHEDULABLE, dtype=np.int8)
         conflicts = self._in_use.conflicts(disk_uses([pod.pod]), nodes, rows)
+        if claims := state.get(self.name, ()):
+            conflicts |= self._in_use.are_named_in(claims, nodes, rows)
         # A profile that disables the PreFilter gets the error where no disk keeps the pod away, as upstream.
         elsewhere = Code.SUCCESS if self.name in state else Code.ERROR
         return np.where(conflicts, np.int8(Code.UNSCHEDULABLE), np.int8(elsewhere))

@@ -1,6 +1,6 @@
 """The in-tree disks and claims that the pods on each node use, kept current for VolumeRestrictions."""
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Generic, TypeVar
 
@@ -98,12 +98,20 @@ class VolumesInUse(UsageView):
         self.catch_up()
         return bool(self._rows_of_claim.get(claim_key))
 
-    def is_named_in(self, nodes: NodeTable, rows: Rows, claim_key: str) -> bool:
-        """Tell the same of another table of the same rows, to which pods were added on `rows` alone."""
+    def are_named_in(self, claim_keys: Collection[str], nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
+        """Tell whether any of the claims is in use if the pods of each of `rows` were those of `nodes`, `(rows,) bool`.
+
+        A claim of the own table counts once, however many pods name it; each pod that another table adds or leaves out
+        counts. So one of two users may be enough to leave out (upstream: volume_restrictions.go calPreFilterState).
+        """
+        used = sum(map(self.is_named, claim_keys))
         if nodes is self._nodes:
-            return self.is_named(claim_key)
-        self.catch_up()
-        return any(claim_key in _claims_on(nodes, row) for row in {*self._rows_of_claim.get(claim_key), *rows.tolist()})
+            return np.full(len(rows), used > 0)
+
+        def counted(row: int) -> int:
+            return used + _references(nodes, row, claim_keys) - _references(self._nodes, row, claim_keys)
+
+        return np.array([counted(row) > 0 for row in rows.tolist()], dtype=np.bool_)
 
     def _start_over(self) -> None:
         for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
@@ -129,6 +137,11 @@ def _disks_on(nodes: NodeTable, row: int) -> DiskUses:
 def _claims_on(nodes: NodeTable, row: int) -> set[str]:
     pods = nodes.pods[row].values()
     return {f"{pod.namespace}/{name}" for pod in pods if pod.pod.spec.volumes for name in named_claims(pod.pod)}
+
+
+def _references(nodes: NodeTable, row: int, claim_keys: Collection[str]) -> int:
+    pods = (pod for pod in nodes.pods[row].values() if pod.pod.spec.volumes)
+    return sum(f"{pod.namespace}/{name}" in claim_keys for pod in pods for name in named_claims(pod.pod))
 
 
 def _disks_of(volume: Volume) -> Iterator[tuple[Disk, bool]]:
