@@ -25,6 +25,7 @@ from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.made_pods import made_claims, made_pods
 from bayplan.simulate.refusals import AdmissionError
+from bayplan.simulate.rollout import rolled_out
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
 from bayplan.simulate.workloads import WORKLOADS, Workload, completed, template_of
@@ -106,6 +107,10 @@ class ObjectReader:
         self._replaces = False
         self._added: dict[str, list[PodInfo]] = {}
         """The pods of the objects that replace others, by where these stand."""
+        self._replaced: dict[str, Workload] = {}
+        """What was there before of the workloads that replace others, by where these stand."""
+        self._making_way: list[PodInfo] = []
+        self._notes: list[str] = []
         self._removed: dict[Reference, None] = {}
         self._drained: dict[str, None] = {}
 
@@ -194,7 +199,17 @@ class ObjectReader:
         ignored = dict(sorted(self._ignored.items()))
         added = [each for each in self._added.values() if each]
         return ClusterObjects(
-            nodes, pods, self._skipped, ignored, looked_up, len(self._workloads), classes, told, added
+            nodes,
+            pods,
+            self._skipped,
+            ignored,
+            looked_up,
+            len(self._workloads),
+            classes,
+            told,
+            added,
+            self._making_way,
+            self._notes,
         )
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
@@ -246,8 +261,17 @@ class ObjectReader:
 
     def _make_pods(self, admission: Admission, pods: list[PodInfo], looked_up: list[NamedObject]) -> None:
         """Add what the controllers of the workloads would make: pods, and what goes with them."""
-        workloads, raws = zip(*self._workloads.values(), strict=True)
+        raws = [raw for _, raw in self._workloads.values()]
         nodes = [node for node, _ in self._nodes.values()]
+        workloads, gone = rolled_out(
+            [each for each, _ in self._workloads.values()],
+            {index: self._replaced.get(raw.where) for index, raw in enumerate(raws) if raw.where in self._added},
+            pods,
+            admission,
+            self._notes,
+        )
+        self._making_way = [info for info in pods if info.uid in gone]
+        pods[:] = [info for info in pods if info.uid not in gone]
         controllers = Controllers(workloads, (info.pod for info in pods), nodes, self._most_pods)
         try:
             batches = controllers.batches()
@@ -310,9 +334,12 @@ class ObjectReader:
             # Written for its selector alone, which default spreading asks for.
             return
         workload = completed(workload)
-        self._put(self._workloads, (kind, key_of(workload.metadata)), (workload, raw), raw.kind)
+        key = kind, key_of(workload.metadata)
         if self._replaces:
             self._added[raw.where] = []
+            if key in self._workloads:
+                self._replaced[raw.where] = self._workloads[key][0]
+        self._put(self._workloads, key, (workload, raw), raw.kind)
 
     def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
         obj = looked_up(_LOOKED_UP[resource](raw.value), resource)

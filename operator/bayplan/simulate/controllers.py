@@ -106,9 +106,17 @@ class Controllers:
         """
         if isinstance(workload, DaemonSet):
             return None
-        there = len(self._pods.get(_key(workload), ()))
+        there = len(self.pods_of(workload))
         batch = _PLANS[type(workload)](self, asking_for_one_more(workload, there))
         return None if batch is None or not batch.members else replace(batch, members=batch.members[:1])
+
+    def pods_of(self, workload: Workload) -> Sequence[Pod]:
+        """The pods that are there of a workload; a CronJob has none of its own."""
+        return self._pods.get(_key(workload), ())
+
+    def has_pods(self, workload: Workload) -> bool:
+        """Whether pods of a workload are there, or of a CronJob a run was."""
+        return _key(workload) in self._pods or _key(workload) in self._has_run
 
     def controlled(self, removed: Iterable[Key]) -> Controlled:
         """Return what goes with the workloads among `removed` (kind, namespace, name): they, and what they control."""

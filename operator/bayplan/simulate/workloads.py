@@ -23,12 +23,26 @@ class PodTemplateSpec(Struct, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class RollingUpdate(Struct, frozen=True):
+    """How many pods a Deployment has more than it asks for while it replaces them: a number, or a share in percent."""
+
+    max_surge: int | str | None = None
+
+
+class Strategy(Struct, frozen=True):
+    """How a Deployment replaces its pods."""
+
+    type: str = ""
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
 class ReplicatedSpec(Struct, frozen=True):
     """The spec of a Deployment, a ReplicaSet and a DaemonSet, which has no `replicas`."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+    strategy: Strategy = Strategy()
 
 
 class Ordinals(Struct, frozen=True):

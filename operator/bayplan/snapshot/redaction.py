@@ -51,7 +51,8 @@ KEPT: Final = frozenset(
         *("phase", "preemption_policy", "protocol", "reason", "restart_policy", "status", "type"),
         *("volume_binding_mode", "volume_mode", "when_unsatisfiable"),
         # Times, versions and numbers.
-        *("completed_indexes", "creation_timestamp", "deletion_timestamp", "resource_version", "start_time"),
+        *("completed_indexes", "creation_timestamp", "deletion_timestamp", "max_surge", "resource_version"),
+        "start_time",
         # Amounts, by names of resources that configurations know.
         *("allocatable", "allocated_resources", "capacity", "limits", "maximum_volume_size", "overhead", "requests"),
         # What configurations call their profiles.
