@@ -149,6 +149,8 @@ def all_fit(given: SimulationInput, reports: Sequence[Report]) -> bool:
     objects = given.objects
     before = objects.before() if objects.before is not None else ClusterObjects()
     added = {_key(info.namespace, info.name) for pods in objects.added for info in pods}
+    there = {each.source for each in before.skipped}
+    added |= {(each.kind, each.namespace, each.name) for each in objects.skipped if each.source not in there}
     if all(report.count is UNSET for report in reports):
         _tell_of_untried(objects)
     fit = True

@@ -90,6 +90,8 @@ def read_input(
         objects = read_cluster(cluster, changes, validation)
     for line in validation.warnings():
         click.echo(line, err=True)
+    for line in objects.notes:
+        click.echo(line, err=True)
     _tell_of_skipped(objects)
     if changes.as_scheduler and not all(changes.as_scheduler in each.simulator.frameworks for each in each_configured):
         raise ClusterFileError(f"--as-scheduler: no profile is named {quote(changes.as_scheduler)}")
@@ -113,7 +115,7 @@ def _counted(objects: ClusterObjects, simulators: Sequence[Simulator]) -> PodInf
     except NotCountedError as error:
         raise ClusterFileError(f"--count: {error}") from None
     uids = {pod.uid for pod in pods}
-    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
+    objects.pods = [pod for pod in (*objects.pods, *objects.making_way) if pod.uid not in uids]
     name = pod.pod.spec.scheduler_name
     if not all(name in each.frameworks for each in simulators):
         raise ClusterFileError(f"--count: pod {pod.key} is for the scheduler {name}: give --scheduler-name {name}")
@@ -128,7 +130,8 @@ def _tell_of_skipped(objects: ClusterObjects) -> None:
         else:
             pods = {0: "", 1: "1 pod of "}.get(skipped.pods, f"{skipped.pods} pods of ")
             what = f"{pods}{skipped.kind} {what}"
-        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
+        told = f"{what} skipped: " if skipped.name else ""
+        click.echo(f"{skipped.source}: {told}{skipped.message}", err=True)
 
 
 def _tell_of_input(

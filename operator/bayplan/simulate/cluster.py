@@ -10,22 +10,23 @@ from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
-from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, check_priority_class
+from bayplan.config.errors import quote_unprintable
+from bayplan.simulate.added_objects import holds_template, refused_by_node
+from bayplan.simulate.admission import Admission
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES, AdmissionPolicies, Policy, policy
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
-from bayplan.simulate.controllers import MAX_PODS, Controllers, WorkloadError
+from bayplan.simulate.controllers import MAX_PODS, Controllers
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
-from bayplan.simulate.made_pods import made_claims, made_pods
+from bayplan.simulate.making import Making
 from bayplan.simulate.refusals import AdmissionError
-from bayplan.simulate.rollout import rolled_out
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
 from bayplan.simulate.workloads import WORKLOADS, Workload, completed, template_of
@@ -35,11 +36,10 @@ V = TypeVar("V")
 
 _CORE: Final = ("", "v1")
 """Core kinds may come without apiVersion."""
-_SCHEDULING: Final = "scheduling.k8s.io/v1"
 _NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
-_CLASS: Final = Decoder(PriorityClass)
 _WORKLOADS: Final[dict[type[Workload], Decoder[Any]]] = {kind: Decoder(kind) for kind in WORKLOADS.values()}
+_POLICIES: Final[dict[type[Policy], Decoder[Any]]] = {kind: Decoder(kind) for kind in POLICIES.values()}
 _LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
 
 
@@ -63,6 +63,8 @@ def read_cluster(
         before = reader.copied() if changes.are_any else None
         for raw in validation.objects_in(changes.add, are_added=True):
             reader.take(raw)
+        if changes.add:
+            reader.skip_unread(", ".join(map(quote_unprintable, changes.add)))
     for each in changes.remove:
         found = None if is_file(each) else reference(each)
         if found is not None:
@@ -81,8 +83,8 @@ def read_cluster(
 class ObjectReader:
     """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most.
 
-    Pods can name `known_classes` besides the classes that are taken. Those of objects that replace others count as if
-    they named the scheduler `as_scheduler`, if there is one.
+    Pods can name `known_classes` besides the classes that are taken, and unless `is_whole` any RuntimeClass. Those of
+    objects that replace others count as if they named the scheduler `as_scheduler`, if there is one.
     """
 
     def __init__(
@@ -91,7 +93,9 @@ class ObjectReader:
         most_pods: int = MAX_PODS,
         known_classes: Sequence[PriorityClass] = (),
         as_scheduler: str | None = None,
+        is_whole: bool = True,
     ) -> None:
+        self._is_whole = is_whole
         self._most_pods = most_pods
         self._as_scheduler = as_scheduler
         self._known_classes = known_classes
@@ -99,18 +103,19 @@ class ObjectReader:
         self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
         self._pods: list[tuple[str, Pod]] = []
         """With where they stand; a reference to the raw object would keep the whole file in memory."""
-        self._classes: dict[str, tuple[PriorityClass, RawObject]] = {}
+        self._policies: dict[tuple[str, str], tuple[Policy, RawObject]] = {}
+        """By kind and key: what new pods are admitted by."""
         self._workloads: dict[tuple[type, str], tuple[Workload, RawObject]] = {}
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
         self._shared = SharedParts()
         self._replaces = False
+        self._read = 0
+        """How many objects were of kinds that are read."""
         self._added: dict[str, list[PodInfo]] = {}
         """The pods of the objects that replace others, by where these stand."""
         self._replaced: dict[str, Workload] = {}
         """What was there before of the workloads that replace others, by where these stand."""
-        self._making_way: list[PodInfo] = []
-        self._notes: list[str] = []
         self._removed: dict[Reference, None] = {}
         self._drained: dict[str, None] = {}
 
@@ -125,6 +130,7 @@ class ObjectReader:
     def replace_from_here(self) -> None:
         """Have what is taken from now on replace what has the same kind and name."""
         self._replaces = True
+        self._read_before = self._read
         self._base_pods = len(self._pods)
 
     @cached_property
@@ -137,8 +143,7 @@ class ObjectReader:
         kind, namespace, name = found
         key = f"{namespace}/{name}" if namespace else name
         there = (kind == "Node" and name in self._nodes) or (kind == "Pod" and key in self._pod_keys)
-        if kind == "PriorityClass":
-            there = self._classes.pop(name, None) is not None
+        there |= self._policies.pop((kind, key), None) is not None
         if kind == "Namespace":
             there = self._empty(name)
         for resource in (each for each in _LOOKED_UP if each.kind == kind):
@@ -165,15 +170,23 @@ class ObjectReader:
             raise missing(("Node", "", node), "--drain")
         self._drained[node] = None
 
+    def skip_unread(self, source: str) -> None:
+        """Name the files `source`, as of a pod that cannot be read, if nothing in them replaces or adds anything."""
+        if self._read == self._read_before:
+            message = "nothing to try: no pod, no workload, and nothing that decides where pods go"
+            self._skipped.append(SkippedPod("", "", source, message, "List", 0))
+
     def take(self, raw: RawObject) -> None:
         """Take in an object; raises ClusterFileError, which names it and the field that is wrong."""
+        self._read += 1
         try:
             if raw.kind == "Pod" and raw.api_version in _CORE:
                 self._take_pod(raw)
             elif raw.kind == "Node" and raw.api_version in _CORE:
                 self._take_node(raw)
-            elif raw.kind == "PriorityClass" and raw.api_version == _SCHEDULING:
-                self._take_class(raw)
+            elif (kind := POLICIES.get((raw.api_version or "v1", raw.kind))) is not None:
+                obj = policy(_POLICIES[kind](raw.value), (each for each, _ in self._policies.values()))
+                self._put(self._policies, (raw.kind, key_of(obj.metadata)), (obj, raw), raw.kind)
             else:
                 self._take_other(raw)
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
@@ -183,8 +196,11 @@ class ObjectReader:
     def finish(self) -> ClusterObjects:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         known = {each.metadata.name: each for each in self._known_classes}
-        classes = [each for each, _ in self._classes.values()]
-        admission = Admission((known | {each.metadata.name: each for each in classes}).values(), self._as_scheduler)
+        given = (each for each, _ in (*self._policies.values(), *self._looked_up.values()))
+        policies = AdmissionPolicies(given, is_whole=self._is_whole)
+        classes = policies.priority_classes
+        known |= {each.metadata.name: each for each in classes}
+        admission = Admission(known.values(), self._as_scheduler, policies)
         pods = self._admitted(admission)
         if self._removed:
             pods = self._without_removed(pods)
@@ -193,24 +209,16 @@ class ObjectReader:
         if self._drained or gone:
             pods, told = self._evacuated(pods, gone)
         looked_up = [obj for obj, _ in self._looked_up.values()]
-        if self._workloads:
-            self._make_pods(admission, pods, looked_up)
         nodes = [node for node, _ in self._nodes.values()]
-        ignored = dict(sorted(self._ignored.items()))
+        self._skip_bound(nodes, pods)
+        making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
+        pods = making.pods_of([*self._workloads.values()], pods, looked_up)
         added = [each for each in self._added.values() if each]
-        return ClusterObjects(
-            nodes,
-            pods,
-            self._skipped,
-            ignored,
-            looked_up,
-            len(self._workloads),
-            classes,
-            told,
-            added,
-            self._making_way,
-            self._notes,
-        )
+        ignored = dict(sorted(self._ignored.items()))
+        others = len(self._workloads)
+        made = ClusterObjects(nodes, pods, self._skipped, ignored, looked_up, others, classes, told, added)
+        made.making_way, made.notes = making.making_way, making.notes
+        return made
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
         pods: list[PodInfo] = []
@@ -259,46 +267,13 @@ class ObjectReader:
             del self._nodes[name]
         return kept, told
 
-    def _make_pods(self, admission: Admission, pods: list[PodInfo], looked_up: list[NamedObject]) -> None:
-        """Add what the controllers of the workloads would make: pods, and what goes with them."""
-        raws = [raw for _, raw in self._workloads.values()]
-        nodes = [node for node, _ in self._nodes.values()]
-        workloads, gone = rolled_out(
-            [each for each, _ in self._workloads.values()],
-            {index: self._replaced.get(raw.where) for index, raw in enumerate(raws) if raw.where in self._added},
-            pods,
-            admission,
-            self._notes,
-        )
-        self._making_way = [info for info in pods if info.uid in gone]
-        pods[:] = [info for info in pods if info.uid not in gone]
-        controllers = Controllers(workloads, (info.pod for info in pods), nodes, self._most_pods)
-        try:
-            batches = controllers.batches()
-        except WorkloadError as error:
-            raise ClusterFileError(f"{title(raws[error.index])}: {error}") from None
-        claims = {key for resource, key in self._looked_up if resource.type is PersistentVolumeClaim}
-        for index, batch in batches:
-            try:
-                made = list(made_pods(batch, admission, are_added=raws[index].where in self._added))
-            except (AdmissionError, QuantityError) as error:
-                self._skip(raws[index], f"{batch.path}.{error}", pods=len(batch.members))
-                continue
-            pods.extend(made)
-            if raws[index].where in self._added:
-                self._added[raws[index].where] = made
-            if batch.replica_set is not None:
-                looked_up.append(batch.replica_set)
-            looked_up.extend(each for each in made_claims(batch) if key_of(each.metadata) not in claims)
-        with_pods = {index for index, _ in batches}
-        for index, raw in enumerate(raws):
-            if raw.where not in self._added or index in with_pods:
-                continue
-            try:
-                sample = controllers.one_more(workloads[index])
-                self._added[raw.where] = [] if sample is None else list(made_pods(sample, admission, are_added=True))
-            except (AdmissionError, QuantityError) as error:
-                self._skip(raw, f"{template_of(workloads[index])[0]}.{error}", pods=0)
+    def _skip_bound(self, nodes: Sequence[Node], pods: list[PodInfo]) -> None:
+        """Skip added pods that name their node, and that it would not run."""
+        added = {info.uid: where for where, made in self._added.items() for info in made if info.pod.spec.node_name}
+        for info, message in refused_by_node(added, nodes, pods):
+            self._skip_pod(added[info.uid], info.pod, message)
+            del self._added[added[info.uid]]
+            pods.remove(info)
 
     def _take_pod(self, raw: RawObject) -> None:
         try:
@@ -311,13 +286,6 @@ class ObjectReader:
         node_allocatable(node)
         self._put(self._nodes, node.metadata.name, (node, raw), "node")
 
-    def _take_class(self, raw: RawObject) -> None:
-        priority_class = _CLASS(raw.value)
-        name = priority_class.metadata.name
-        others = (each for each, _ in self._classes.values() if each.metadata.name != name)
-        check_priority_class(priority_class, next((each for each in others if each.global_default), None))
-        self._put(self._classes, name, (priority_class, raw), raw.kind)
-
     def _take_other(self, raw: RawObject) -> None:
         kind = WORKLOADS.get((raw.api_version or "v1", raw.kind))
         resource = resource_named(raw.api_version, raw.kind)
@@ -327,6 +295,9 @@ class ObjectReader:
             self._take_workload(raw, kind, is_looked_up=resource is not None)
         elif resource is None:
             self._ignored[raw.kind] += 1
+            self._read -= 1
+            if self._replaces and holds_template(raw.value):
+                self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
 
     def _take_workload(self, raw: RawObject, kind: type[Workload], *, is_looked_up: bool) -> None:
         workload = _WORKLOADS[kind](raw.value)

@@ -13,6 +13,27 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
 
 
+def _times(lowest: int, highest: int, words: str = "") -> str:
+    """The pattern of one field of a schedule."""
+    one = f"(?:0*(?:{'|'.join(map(str, range(lowest, highest + 1)))}){words})"
+    part = f"(?:[*?]|{one}(?:-{one})?)(?:/0*[1-9][0-9]*)?"
+    return f"{part}(?:,{part})*"
+
+
+_MONTHS: Final = "|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec"
+_FIELDS: Final = (
+    _times(0, 59),
+    _times(0, 23),
+    _times(1, 31),
+    _times(1, 12, _MONTHS),
+    _times(0, 6, "|sun|mon|tue|wed|thu|fri|sat"),
+)
+_EVERY: Final = r"@every (?:[0-9]+(?:\.[0-9]+)?(?:ns|us|ms|h|m|s))+"
+_SCHEDULE: Final = re.compile(
+    rf"@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)|{_EVERY}|{'[ ]+'.join(_FIELDS)}"
+)
+
+
 class AdmissionError(ValueError):
     """The API server would refuse the object; the text starts with the field."""
 
@@ -23,6 +44,12 @@ def check_name(name: str, path: str = "metadata.name") -> None:
         raise AdmissionError(f"{path}: Required value")
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
+
+
+def check_schedule(schedule: str) -> None:
+    """Check when a CronJob runs, if it says so; raises AdmissionError (upstream: github.com/robfig/cron parser.go)."""
+    if schedule and not _SCHEDULE.fullmatch(schedule.strip().lower()):
+        raise AdmissionError(f"spec.schedule: Invalid value: {schedule[:64]!a}: is no schedule of cron")
 
 
 def check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:

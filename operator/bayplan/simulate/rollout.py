@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import structs
 
 from bayplan.api.meta_objects import ObjectMeta
-from bayplan.api.objects import Container, Pod, Volume
+from bayplan.api.objects import Pod, Volume
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
@@ -117,21 +117,8 @@ def _read(pod: Pod) -> tuple[object, ...]:
     info, spec = PodInfo(pod), pod.spec
     labels = {key: value for key, value in (pod.metadata.labels or {}).items() if key not in _MADE_LABELS}
     images = [each.image for each in (*(spec.init_containers or ()), *spec.containers)]
-    rest = structs.replace(
-        spec,
-        # What decides of containers is compared by itself: quantities are written in several ways.
-        containers=list[Container](),
-        init_containers=None,
-        resources=None,
-        overhead=None,
-        volumes=[each for each in spec.volumes or () if each != Volume(name=each.name)],
-        tolerations=None,
-        # What says no more than what is so without it.
-        node_selector=spec.node_selector or None,
-        preemption_policy=None,
-        termination_grace_period_seconds=None,
-        # The scheduler wrote it, or --as-scheduler changes it.
-        node_name="",
-        scheduler_name="",
-    )
-    return labels, info.requests, info.host_ports, images, frozenset(spec.tolerations or ()), rest
+    # Quantities are written in several ways, and what is said of a volume may be no more than its name.
+    volumes = [each for each in spec.volumes or () if each != Volume(name=each.name)]
+    rules = spec.node_selector or {}, spec.affinity, spec.topology_spread_constraints or [], spec.scheduling_gates or []
+    tolerations = frozenset(spec.tolerations or ())
+    return labels, info.requests, info.host_ports, info.priority, images, volumes, tolerations, rules
