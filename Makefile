@@ -7,9 +7,13 @@ INSTALLED := $(VENV)/.installed
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
 PYTEST_ARGS ?=
+# Tests of the first kind compute; those of the second wait more than they compute, each process on a control plane of its own.
+UNIT_WORKERS ?= auto
+E2E_WORKERS ?= 3
 CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
+TIMES ?= 20
 MINUTES ?= 60
 COMPATIBILITY_ARGS ?=
 PLAYGROUND_ARGS ?=
@@ -18,11 +22,12 @@ PYTHON_TAG ?= python:3.11-slim
 LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --constraint constraints.txt \
   --python-version 3.11 --python-platform linux
 
-# Entry points and modules come from the virtual environment, never from the folder make runs in.
-unexport PYTHONPATH PYTHONHOME
+# Entry points and modules come from the virtual environment, never from the folder make runs in. What Python compiled is
+# kept: compiling the tests anew in each process takes longer than some of them.
+unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle faults conformance controlplane kubernetes openapi \
+.PHONY: help venv test unit coverage e2e soak oracle faults sweep conformance controlplane kubernetes openapi \
   compatibility image wheel lock sbom check format demo playground bench clean
 
 help: ## Show this list
@@ -40,17 +45,18 @@ $(INSTALLED): pyproject.toml development-requirements.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-test: unit e2e ## Run all tests; the first time, the control plane is built (about 10 minutes)
+test: $(INSTALLED) ## Run all tests at the same time; the first time, the control plane is built (about 10 minutes)
+	+@.ci/at-once unit e2e
 
 unit: $(INSTALLED) ## Run the tests that need no control plane
-	$(PYTEST) tests $(PYTEST_ARGS)
+	$(PYTEST) tests -n $(UNIT_WORKERS) --dist worksteal $(PYTEST_ARGS)
 
 coverage: $(INSTALLED) ## Run the unit tests and list the lines and branches they do not reach
 	$(BIN)/coverage run -m pytest tests $(PYTEST_ARGS)
 	$(BIN)/coverage report
 
 e2e: controlplane ## Run the scenarios on a real control plane
-	$(PYTEST) e2e $(PYTEST_ARGS)
+	$(PYTEST) e2e -n $(E2E_WORKERS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 soak: controlplane ## Have two instances schedule 100 pods a second among everything that happens to a cluster (MINUTES=60)
 	$(BIN)/python -m e2e.soak --minutes $(MINUTES)
@@ -61,6 +67,10 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)
+
+sweep: $(INSTALLED) ## Have the longest property tests try many times as many random clusters (TIMES=20), others each time
+	env -u CI BAYPLAN_EXAMPLES_TIMES=$(TIMES) $(PYTEST) -n $(UNIT_WORKERS) --dist worksteal $(PYTEST_ARGS) \
+	  tests/evaluation/test_evaluation.py tests/snapshot/test_redacted_decisions.py
 
 conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
 	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,7 +14,34 @@ from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, stop_all
 
+# No test looks at kube-apiserver's memory, and several of them share the machine: fewer collections are less CPU.
+GARBAGE_PERCENT = 400
+
 StartControlPlane = Callable[[ControlPlaneOptions], ControlPlane]
+
+# These take the longest: started last, one of them would run alone at the end.
+LONGEST = (
+    "test_readme.py",
+    "test_typed_installation.py",
+    "test_same_decisions.py",
+    "test_alerts.py",
+    "test_applying.py",
+    "test_production.py",
+    "test_simulate_foretells.py",
+    "test_outages.py",
+    "test_huge_pods.py",
+    "test_control_plane_faults.py",
+    "test_hostile_inputs.py",
+    "test_leader_election.py",
+    "test_image.py",
+    "test_restart.py",
+    "test_kube_scheduler_flags.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Has the files that take the longest go first."""
+    items.sort(key=lambda item: LONGEST.index(item.path.name) if item.path.name in LONGEST else len(LONGEST))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,7 +76,7 @@ def control_plane_binaries(request: pytest.FixtureRequest) -> None:
 @pytest.fixture(scope="session")
 def control_plane(control_plane_binaries: None) -> Iterator[ControlPlane]:
     """Etcd and kube-apiserver with RBAC on, shared by the session; `namespace` keeps tests apart."""
-    with ControlPlane.start(ControlPlaneOptions()) as plane:
+    with ControlPlane.start(ControlPlaneOptions(garbage_percent=GARBAGE_PERCENT)) as plane:
         yield plane
 
 
@@ -58,7 +86,7 @@ def start_control_plane(control_plane_binaries: None) -> Iterator[StartControlPl
     planes: list[ControlPlane] = []
 
     def start(options: ControlPlaneOptions) -> ControlPlane:
-        planes.append(ControlPlane.start(options))
+        planes.append(ControlPlane.start(replace(options, garbage_percent=GARBAGE_PERCENT)))
         return planes[-1]
 
     yield start

@@ -3,13 +3,10 @@
 from collections import Counter
 
 from bayplan.queue.backing_off import BackingOffPods
-from bayplan.queue.event_moves import EventMoves
-from bayplan.queue.in_flight import InFlightPods
-from bayplan.queue.keyed_heap import _COMPACT_ABOVE, KeyedHeap
-from bayplan.queue.queued_pod import SubQueue
+from bayplan.queue.in_flight import EventMoves, InFlightPods
+from bayplan.queue.queued_pod import _COMPACT_ABOVE, KeyedHeap, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.queue.sub_queues import SubQueues
-from bayplan.queue.unschedulable_pods import UnschedulablePods
+from bayplan.queue.sub_queues import SubQueues, UnschedulablePods
 
 
 def assert_consistent(queue: SchedulingQueue) -> None:

@@ -10,17 +10,17 @@ WALL = re.compile(r"\btime\.time\b|\bdatetime\.(now|utcnow|today)\b|\btime_ns\b|
 MAY_READ_IT = {
     "api/token_source.py": "tokens say when they expire",
     "scheduler/api_calls.py": "Events and conditions say when they happened",
-    "server/authentication.py": "certificates say when they end",
-    "server/slis.py": "a metric and /statusz say when the process began",
-    "server/self_signed.py": "certificates say when they begin and end",
-    "server/zpages.py": "/statusz says for how long it runs",
+    "server/access.py": "certificates say when they end",
+    "server/metrics.py": "a metric and /statusz say when the process began",
+    "server/serving_tls.py": "certificates say when they begin and end",
+    "server/debug.py": "/statusz says for how long it runs",
     "controller/reload.py": "a metric says when the configuration was taken over",
     "controller/serving.py": "certificates say when they end",
     "plugins/registry.py": "pods say when they were started",
     "scheduler/recent_decisions.py": "answers say when something was decided",
     "live/inspector.py": "answers say when a pod is next tried",
     "live/cluster_view.py": "answers say when they were worked out, and a simulation begins then",
-    "web/remote.py": "a chart has the time below it",
+    "web/sources.py": "a chart has the time below it",
 }
 
 

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 LONGEST_MODULE = 350
 FOLDERS = ("docs", "manifests", "tests", "operator", "e2e", "examples", ".github")
 OWN_PACKAGES = {"bayplan", "tests", "e2e"}
-# Documented by Python in spite of their names, and each used in one place (ADR 17; server/profile.py).
+# Documented by Python in spite of their names, and each used in one place (ADR 17; server/debug.py).
 DOCUMENTED = {"os._exit", "sys._current_frames"}
 
 
@@ -52,12 +52,18 @@ def test_every_pin_is_exact_and_every_range_has_its_pin_in_it():
 
 
 def test_hosted_checks_run_the_targets_of_the_local_ones_and_nothing_else():
-    targets = dict(re.findall(r"^([a-z0-9]+):(.*?)(?: ##|$)", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    local = set(re.findall(r"^step (\w+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE))
+    steps = re.findall(r"^step (?:make|\.ci/at-once) (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    local = {target for step in steps for target in step.split() if "=" not in target}
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     hosted = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
     assert {command.partition(" ")[0] for command in hosted} == {"make"}
-    assert {command.partition(" ")[2] for command in hosted} == (local - {"test"}) | set(targets["test"].split())
+    assert {command.partition(" ")[2] for command in hosted} == local
+
+
+def test_all_tests_are_those_that_the_local_checks_run():
+    (tested,) = re.findall(r"^\t\+@\.ci/at-once (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    (checked,) = re.findall(r"^step \.ci/at-once (.+)$", (ROOT / ".ci" / "run").read_text(), re.MULTILINE)
+    assert {"check", *tested.split()} == set(checked.split())
 
 
 def test_hosted_checks_name_actions_by_commit():

@@ -20,14 +20,11 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from prometheus_client import CollectorRegistry
 
 from bayplan.scheduler.attempt import AttemptRunner
-from bayplan.server.access import Security
-from bayplan.server.authentication import Authenticator
-from bayplan.server.authorization import Authorizer
+from bayplan.server.access import Authenticator, Authorizer, Security
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.reviews import Reviews
-from bayplan.server.self_signed import signed
-from bayplan.server.serving_tls import ServingTls, checked_identity
+from bayplan.server.serving_tls import ServingTls, checked_identity, signed
 from e2e.bench.scrapes import scheduler_with_pods
 
 SLICE_SECONDS = 0.01

@@ -36,17 +36,15 @@ from bayplan.api.objects import (
     ResourceRequirements,
     WeightedPodAffinityTerm,
 )
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.server.metrics import Reading, SchedulerMetrics
-from bayplan.server.packing import PackingCollector
-from bayplan.server.state import StateSources, state_metrics
+from bayplan.server.state import PackingCollector, StateSources, state_metrics
 
 _CREATED = "2026-01-01T00:00:00Z"
 _PODS_PER_NODE = 30

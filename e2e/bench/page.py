@@ -18,7 +18,7 @@ from tests.web.chromium import ServedSource, Tab, executable
 from bayplan.config.load import default_configuration
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.synthetic import pod_shapes, synthetic_nodes
-from bayplan.web.snapshot import SnapshotSource
+from bayplan.web.sources import SnapshotSource
 from bayplan.web.updates import Updates
 from e2e.bench.pod_stream import synthetic_pods
 

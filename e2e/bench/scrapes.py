@@ -12,21 +12,18 @@ import sys
 import time
 from collections.abc import Callable
 
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import queue_profile
+from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.server.metrics import Reading, SchedulerMetrics
-from bayplan.server.packing import PackingCollector
-from bayplan.server.scrapes import KEPT_SECONDS, Scrapes
-from bayplan.server.state import StateSources, build_metrics, state_metrics
+from bayplan.server.metrics import KEPT_SECONDS, Reading, SchedulerMetrics, Scrapes
+from bayplan.server.state import PackingCollector, StateSources, build_metrics, state_metrics
 from e2e.bench.simulate_workloads import WORKLOADS, objects_of
 
 

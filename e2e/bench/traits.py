@@ -22,7 +22,7 @@ from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Plugin, PreFilterResult
 from bayplan.framework.runtime import Framework
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Reads
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit

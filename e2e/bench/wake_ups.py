@@ -21,9 +21,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cli.process import end_process
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.event_moves import STEP_PODS
+from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import queue_profile
+from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle

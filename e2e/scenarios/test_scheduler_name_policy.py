@@ -41,3 +41,19 @@ def _scheduler_of(
     made = pod(f"{name}-{len(client.list('pods', namespace))}", namespace, scheduler=scheduler)
     made["metadata"]["ownerReferences"] = [owner] if owner else []
     return str(client.create("pods", made)["spec"]["schedulerName"])
+
+
+def test_a_pod_that_is_only_tried_tells_when_the_policy_is_in_force(control_plane: ControlPlane, labelled: str) -> None:
+    control_plane.kubectl("create", "serviceaccount", "default", "-n", labelled)
+    tried = (
+        "run",
+        "probe",
+        "-n",
+        labelled,
+        "--image=probe",
+        "--dry-run=server",
+        "-o",
+        "jsonpath={.spec.schedulerName}",
+    )
+    wait_until(lambda: control_plane.kubectl(*tried) == "bayplan", "the policy to be in force")
+    assert control_plane.client.list("pods", labelled) == []

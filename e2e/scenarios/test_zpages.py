@@ -14,6 +14,7 @@ from e2e.controlplane.kube_scheduler_process import USER, KubeSchedulerProcess
 from e2e.controlplane.kubernetes_version import kubernetes_version
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import free_ports
+from e2e.controlplane.waiting import wait_until
 from prometheus_client.parser import text_string_to_metric_families
 
 pytestmark = pytest.mark.controlplane
@@ -63,7 +64,9 @@ def both(
     ):
         theirs.wait_ready()
         ours.wait_ready()
-        yield Asked(theirs.port, context), Asked(port, context)
+        asked = Asked(theirs.port, context), Asked(port, context)
+        wait_until(lambda: all(each.get("/statusz").status == 200 for each in asked), "certificates to be known")
+        yield asked
 
 
 def test_the_text_has_the_same_media_type(both: tuple[Asked, Asked]) -> None:

@@ -7,8 +7,7 @@ from tests.faults.api_server import FakeApiServer
 
 from bayplan.api import watch_source
 from bayplan.api.credentials import Credentials
-from bayplan.api.list_pages import list_pages
-from bayplan.api.watch_source import AnswerError, WatchSource
+from bayplan.api.watch_source import AnswerError, WatchSource, list_pages
 
 PODS = "/api/v1/pods"
 BOUND = watch_source.MAX_PAGE_BYTES

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.natural_order import natural_key
+from bayplan.shown_text import natural_key
 
 
 def test_numbers_in_names_are_in_the_order_of_counting():

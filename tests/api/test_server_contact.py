@@ -8,7 +8,7 @@ from tests.clock import Clock
 from tests.faults import faults
 from tests.waiting import until
 
-from bayplan.api.server_contact import ServerContact
+from bayplan.api.backoff import ServerContact
 from bayplan.logs.formats import V2, V4
 
 

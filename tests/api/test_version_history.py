@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.api.list_pages import VersionHistory
+from bayplan.api.watch_source import VersionHistory
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@ import pytest
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.change_log import PodLog
 from bayplan.cache.incremental_view import NodeView, PodView, UsageView
-from bayplan.cache.pod_log import PodLog
 
 ALL = "all"
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.incremental_view import MatchingPods
 from bayplan.cache.pod_info import PodInfo
 
 

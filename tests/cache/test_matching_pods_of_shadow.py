@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.matching_pods import MatchingPodsOfShadow, MovedPodsOfShadow
+from bayplan.cache.incremental_view import MatchingPodsOfShadow, MovedPodsOfShadow
 from bayplan.cache.shadow_table import ShadowTable
 
 

@@ -1,7 +1,6 @@
 from tests.builders import make_pod_info
 
-from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.pod_templates import PodTemplates
+from bayplan.cache.pod_info import PodInfo, PodTemplates
 
 
 def test_pods_of_one_template_have_one_model():

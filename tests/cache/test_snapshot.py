@@ -10,7 +10,7 @@ from tests.cache_checks import assert_adds_up
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, CacheSnapshot
-from bayplan.cache.matching_pods import MatchingPods
+from bayplan.cache.incremental_view import MatchingPods
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import pod_requests
 

@@ -33,7 +33,9 @@ async def test_nothing_is_left_to_say_once_it_ended(explain, caplog):
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("pod", [("big",), ("pod/big", "-n", "default"), ("default/big",)])
+@pytest.mark.parametrize(
+    "pod", [("big",), ("pod/big", "-n", "default"), ("default/big",), ("default/big", "-n", "default")]
+)
 async def test_it_says_why_a_pod_is_pending_and_where_it_waits(explain, pod):
     code, out, err = await explain(*pod)
     assert (code, err) == (0, "")
@@ -108,6 +110,7 @@ async def test_without_a_scheduler_it_ends_with_one_line(explain, cluster):  # n
         (("big", "--server", "http://example.com"), "--server: http is for a port of this machine"),
         (("big", "--server", "https://localhost:1", "--token-file", "nowhere"), "--token-file: nowhere: No such file"),
         ((), "give one of POD, --filename and --pending"),
+        (("shop/web", "-n", "default"), "'shop/web' names the namespace 'shop' and --namespace 'default': give one"),
         (("big", "--pending"), "give one of POD, --filename and --pending"),
     ],
 )

@@ -77,6 +77,19 @@ async def test_a_pod_that_was_not_tried_yet_begins_with_the_node_it_fits_on_and_
     assert first == "default/second: waits to be tried, fits on n1 now; default/first is ahead"
 
 
+async def test_a_pod_whose_bind_was_refused_begins_with_that_and_why():
+    scene = LiveScene()
+    scene.node("n1", cpu="4")
+    scene.pod("web", cpu="1")
+    (web,) = scene.queue.queued()
+    message = 'running Bind plugin "DefaultBinder": status 403: Forbidden: no create of pods/binding'
+    scene.scheduler.decisions.failed(web.pod_info, message, 0.001)
+    first = (await lines_of(scene, "web"))[0]
+    assert first == (
+        "default/web: waits to be tried again, its bind was refused: status 403: Forbidden: no create of pods/binding"
+    )
+
+
 async def test_where_it_waits_says_since_when_how_often_it_was_tried_and_when_it_is_tried_again():
     scene = LiveScene()
     scene.node("n1", cpu="1")

@@ -55,6 +55,14 @@ def test_what_is_refused_is_told_with_its_reason_before_anything_else(capsys, ar
     assert len(told) == sum(argument.startswith("--") for argument in arguments)
 
 
+@pytest.mark.parametrize("switch", ["--leader-elect", "--profiling"])
+def test_a_switch_with_its_value_apart_is_told_how_to_give_it(capsys, switch):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", switch, "false"])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"{switch}: takes its value after '=': use {switch}=false\n"
+
+
 def test_another_command_has_flags_of_its_own(capsys):
     with pytest.raises(SystemExit) as ended:
         main(["simulate", "--vmodule"])

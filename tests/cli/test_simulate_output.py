@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from bayplan.cli.progress import with_progress
+from bayplan.cli.process import with_progress
 
 
 class Terminal(io.StringIO):

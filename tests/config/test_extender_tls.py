@@ -9,9 +9,8 @@ from cryptography.hazmat.primitives import serialization
 from tests.config.configurations import V1, complaints, load
 from tests.faults.certificates import PEM, Authority
 
-from bayplan.config.connections import Extender, ExtenderTLSConfig
+from bayplan.config.connections import Extender, ExtenderTLSConfig, extender_tls_errors, tls_context
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.extender_tls import extender_tls_errors, tls_context
 
 AUTHORITY = Authority()
 CERTIFICATE, KEY = AUTHORITY.issue("bayplan", [])

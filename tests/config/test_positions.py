@@ -2,8 +2,8 @@
 
 import pytest
 
+from bayplan.config.document import Positions
 from bayplan.config.errors import FieldError, Place
-from bayplan.config.positions import Positions
 
 TEXT = """\
 a: 1

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from bayplan.config.watched_file import WatchedFile
+from bayplan.config.document import WatchedFile
 
 
 @pytest.fixture

@@ -31,6 +31,8 @@ def process_as_it_was():
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
     yield
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # what lives until the end, as before the test
     for number, handler in handlers.items():
         signal.signal(number, handler)
 

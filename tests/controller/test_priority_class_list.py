@@ -7,7 +7,7 @@ from tests.faults.faults import Garbage, HalfReply, Refuse
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.watch_source import WatchSource
-from bayplan.live.priority_class_list import PATH, PriorityClassList
+from bayplan.live.simulation import PATH, PriorityClassList
 
 
 def priority_class(name, value, **fields):

@@ -13,7 +13,7 @@ from tests.faults.certificates import Authority
 from tests.scheduler.extender.extender_server import ExtenderServer, keep
 
 from bayplan.cli.config import load_checked
-from bayplan.config.watched_file import WatchedFile
+from bayplan.config.document import WatchedFile
 from bayplan.controller.reload import ConfigurationSource, own_pod
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

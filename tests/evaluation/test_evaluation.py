@@ -4,6 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.evaluation.clusters import NODE_NAMES, node_forms, profiles, similar_shapes
 from tests.evaluation.worlds import World
+from tests.examples import examples
 
 HOSTS = st.sampled_from([*NODE_NAMES, "ghost"])
 FORM = st.integers(0, 4)
@@ -40,7 +41,7 @@ def _with_nodes(world: World, found: list[int]) -> World:
     return world
 
 
-@settings(RUN, max_examples=150)
+@settings(RUN, max_examples=examples(60))
 @given(
     profile=profiles(),
     forms=FORMS,
@@ -56,7 +57,7 @@ def test_a_fresh_evaluation_decides_as_the_plain_reference_does(profile, forms, 
         world.look(shape, explain=True)
 
 
-@settings(RUN, max_examples=200)
+@settings(RUN, max_examples=examples(80))
 @given(
     profile=profiles(),
     cluster=st.tuples(FORMS, st.lists(FORM, max_size=6)),

@@ -11,8 +11,7 @@ from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import SKIP, SUCCESS, Code, Reason, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Reads, Reason, Status, Traits
 
 
 @dataclass

@@ -9,7 +9,7 @@ from tests.plugins.preemption.worlds import World
 from tests.plugins.scenes import spread
 
 from bayplan.api.objects import LabelSelector
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Reads
 from bayplan.scheduler.cycle import FitError, Placement
 
 APPS = ("web", "db")

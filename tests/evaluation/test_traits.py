@@ -13,8 +13,7 @@ from bayplan.evaluation.evaluation import Evaluation
 from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import SUCCESS
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SUCCESS, Reads, Traits
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.queue.nominator import Nominator
 

@@ -11,9 +11,8 @@ from tests.reference.schedule import Decision, reference_schedule
 
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache
-from bayplan.cache.change_log import ChangeLog
+from bayplan.cache.change_log import ChangeLog, PodLog
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.pod_log import PodLog
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.raw_score import NOT_FEASIBLE

@@ -9,8 +9,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.explain.changes import OwnChange, changed
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import lines
+from bayplan.explain.explanation import Explanation, lines
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 
 

@@ -13,8 +13,7 @@ from tests.reference.filters import Host
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
-from bayplan.explain.explanation import Eviction, Explanation, LessOfResource
-from bayplan.explain.text import lines
+from bayplan.explain.explanation import Eviction, Explanation, LessOfResource, lines
 
 clusters = st.tuples(st.lists(node_forms(), min_size=1, max_size=8), st.lists(shapes(), max_size=6))
 

@@ -3,7 +3,7 @@ from tests.builders import make_pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.framework.runtime import Framework
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import Traits
 
 
 class Signing:

@@ -17,7 +17,7 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.plugins.registry import build_frameworks
 from bayplan.plugins.volumes.claims import VolumeError
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import queue_profile
+from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import Placement, SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents

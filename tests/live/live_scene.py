@@ -6,7 +6,7 @@ from tests.scheduler.scene import Scene
 
 from bayplan.config.load import default_configuration
 from bayplan.live.inspector import LiveInspector
-from bayplan.live.priority_class_list import KnownClasses
+from bayplan.live.simulation import KnownClasses
 
 
 class LiveScene(Scene):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.builders import make_pod, make_pod_info
 from tests.live.live_scene import LiveScene
 
-from bayplan.server.live import RefusedQuestionError
+from bayplan.api.live_paths import RefusedQuestionError
 
 
 async def test_a_pod_that_fits_nowhere_is_explained_with_where_it_waits_and_what_would_wake_it():

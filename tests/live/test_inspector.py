@@ -8,8 +8,8 @@ import pytest
 from tests.live.live_scene import LiveScene
 from tests.waiting import until
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.live.inspector import AnswerThread
-from bayplan.server.live import RefusedQuestionError
 
 
 async def told(question):

@@ -6,11 +6,10 @@ import pytest
 from tests.builders import make_pod_info
 from tests.live.live_scene import LiveScene, pod_body
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import PriorityClass
-from bayplan.live.priority_class_list import KnownClasses
-from bayplan.live.simulation import MOST_PODS
-from bayplan.server.live import RefusedQuestionError
+from bayplan.live.simulation import MOST_PODS, KnownClasses
 
 
 def deployment(replicas, cpu="1"):

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.logs.records import record
 
-from bayplan.logs.structured import split
+from bayplan.logs.formats import split
 
 
 @pytest.mark.parametrize(

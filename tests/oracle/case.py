@@ -1,5 +1,6 @@
 """What the oracle stores: clusters, pods and what kube-scheduler decided, as compressed JSON lines."""
 
+import functools
 import gzip
 import json
 import os
@@ -7,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 Object = dict[str, Any]
 
@@ -103,19 +106,28 @@ def write_cases(path: Path, recording: Recording) -> None:
 
 def read_cases(path: Path) -> Recording:
     """Read one family's file; cases are decoded when they are asked for, once."""
-    first, *rest = gzip.decompress(path.read_bytes()).decode().splitlines()
-    head = json.loads(first)
-    return Recording(head.get("kubernetes", ""), head["configurations"], (_case(json.loads(line)) for line in rest))
+    first, *rest = gzip.decompress(path.read_bytes()).splitlines()
+    head = msgspec.json.decode(first)
+    cases = (_case(msgspec.json.decode(line)) for line in rest)
+    return Recording(head.get("kubernetes", ""), head["configurations"], cases)
 
 
 def recorded_cases(directory: Path, families: Iterable[str]) -> Iterator[Recorded]:
-    """Every case of these families in a folder; a family without a file has none."""
+    """Every case of these families in a folder; a family without a file has none.
+
+    A process decodes each file once, so nobody may change what a case holds.
+    """
     for family in families:
-        path = directory / f"{family}.jsonl.gz"
-        if path.exists():
-            recording = read_cases(path)
-            for case in recording.cases:
-                yield Recorded(family, recording.configurations[case.configuration], case)
+        yield from _cases_of(directory, family)
+
+
+@functools.cache
+def _cases_of(directory: Path, family: str) -> tuple[Recorded, ...]:
+    path = directory / f"{family}.jsonl.gz"
+    if not path.exists():
+        return ()
+    recording = read_cases(path)
+    return tuple(Recorded(family, recording.configurations[case.configuration], case) for case in recording.cases)
 
 
 def _case(line: Object) -> Case:

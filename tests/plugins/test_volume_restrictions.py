@@ -5,7 +5,7 @@ from tests.plugins.volume_scenes import VolumeScene, claim, host, pod_with
 from bayplan.api.objects import Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.evaluation.single_node_filters import SingleNodeFilters
+from bayplan.evaluation.nominated_round import SingleNodeFilters
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
 

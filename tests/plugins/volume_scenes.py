@@ -14,8 +14,7 @@ from bayplan.api.objects import PersistentVolumeClaimSource as ClaimSource
 from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
-from bayplan.framework.effects import Write
-from bayplan.framework.status import Code
+from bayplan.framework.status import Code, Write
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 from tests.queue.scene import info
 from tests.queue_checks import assert_heap
 
-from bayplan.queue.keyed_heap import KeyedHeap
-from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queued_pod import KeyedHeap, QueuedPodInfo
 
 
 def queued(name, sequence=0):

@@ -19,13 +19,14 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.status import SUCCESS
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.queue_profile import QueueProfile, queue_profile
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
+    QueueProfile,
     WorthRequeuing,
     is_pod_worth_requeuing,
+    queue_profile,
 )
 
 

@@ -13,7 +13,7 @@ from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import QueueSettings, queue_profile
+from bayplan.queue.queueing_hints import QueueSettings, queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue, priority_sort
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle

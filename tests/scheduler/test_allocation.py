@@ -1,8 +1,8 @@
 from tests.builders import make_node, make_pod_info
 
 from bayplan.api.quantity import MAX_AMOUNT
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.node_table import NodeTable
+from bayplan.cache.packing import allocation_summary
 
 GPU = "example.com/gpu"
 

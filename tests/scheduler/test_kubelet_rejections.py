@@ -5,8 +5,7 @@ from tests.scheduler.scene import Scene
 
 from bayplan.metrics.table import KUBELET_REASONS
 from bayplan.scheduler.event_handlers import AssignedPodEvents, NodeEvents
-from bayplan.scheduler.kubelet_rejections import FailedPod, KubeletRejections, reason_of
-from bayplan.scheduler.node_backoff import REMEMBERED_PODS, NodeBackoff
+from bayplan.scheduler.kubelet_rejections import REMEMBERED_PODS, FailedPod, KubeletRejections, NodeBackoff, reason_of
 
 NO_ROOM = "Pod was rejected: Node didn't have enough resource: cpu, requested: 1000, used: 4000, capacity: 4000"
 

@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from tests.reference.bin_packing import fewest_bins
 
-from bayplan.cache.lower_bound import MAX_THRESHOLDS, fewest, fewest_for_sizes
+from bayplan.cache.packing import MAX_THRESHOLDS, fewest, fewest_for_sizes
 
 
 def test_where_all_capacities_do_not_cover_the_demand_all_of_them_count():

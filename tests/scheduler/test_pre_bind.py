@@ -9,8 +9,7 @@ from tests.scheduler.scene import Scene
 from bayplan.api.client import ApiResponse
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
-from bayplan.framework.effects import WaitFor, Write
-from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.status import SUCCESS, Code, Status, WaitFor, Write
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 

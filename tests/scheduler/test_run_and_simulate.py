@@ -24,7 +24,7 @@ PLUGIN = """
 import numpy as np
 from bayplan.framework.interface import *
 from bayplan.framework.status import *
-from bayplan.framework.traits import *
+from bayplan.framework.status import *
 
 NO = Status(Code.UNSCHEDULABLE, ("not this one",))
 ERROR = Status(Code.ERROR, ("broken",))

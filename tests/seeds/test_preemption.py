@@ -31,6 +31,7 @@ def test_with_preemption_off_critical_pods_are_not_scheduled_on_a_full_cluster()
     assert isinstance(world.schedule(pending("critical", priority=2_000_001_000)), FitError)
 
 
+@pytest.mark.usefixtures("logging_as_it_was")  # `bayplan run` sets it up before it complains
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [

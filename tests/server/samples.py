@@ -2,15 +2,20 @@
 
 from tests.builders import make_node, make_pod_info
 
-from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.cache import Cache, CacheSizes
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import AllocationSummary, Packing
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.metrics.table import POD_PREEMPTOR, Metrics
 from bayplan.server.metrics import Reading, SchedulerMetrics
-from bayplan.server.packing import PackingCollector
-from bayplan.server.state import StateSources, WatchState, build_metrics, leader_election_metrics, state_metrics
+from bayplan.server.state import (
+    PackingCollector,
+    StateSources,
+    WatchState,
+    build_metrics,
+    leader_election_metrics,
+    state_metrics,
+)
 
 GIB = 1024**3
 HOST = "10.0.0.1:6443"

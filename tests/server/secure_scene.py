@@ -12,9 +12,7 @@ from tests.server.samples import metrics
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.server.access import Security
-from bayplan.server.authentication import Authenticator
-from bayplan.server.authorization import Authorizer
+from bayplan.server.access import Authenticator, Authorizer, Security
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
 from bayplan.server.reviews import Reviews

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.server.samples import observed
 
 from bayplan.server.health import HealthChecks
-from bayplan.server.slis import SliCollector
+from bayplan.server.metrics import SliCollector
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests/components/monitoring"

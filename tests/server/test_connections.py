@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.server.connections import Connections
+from bayplan.server.connection import Connections
 
 
 def closed(connections, *peers):

@@ -14,8 +14,7 @@ from tests.waiting import until
 from bayplan.server import handshake as handshake_module
 from bayplan.server import http as http_module
 from bayplan.server import reviews as reviews_module
-from bayplan.server.self_signed import signed
-from bayplan.server.serving_tls import checked_identity
+from bayplan.server.serving_tls import checked_identity, signed
 
 
 @pytest.fixture

@@ -10,10 +10,10 @@ import pytest
 from tests.server.samples import metrics
 from tests.server.secure_scene import secure_port
 
-from bayplan.api.live_paths import SIMULATE
+from bayplan.api.live_paths import SIMULATE, RefusedQuestionError
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
-from bayplan.server.live import MAX_BODY_BYTES, RefusedQuestionError, live_routes
+from bayplan.server.live import MAX_BODY_BYTES, live_routes
 
 
 class Answering:

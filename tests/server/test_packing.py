@@ -3,9 +3,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.server.samples import GIB, PACKED, metrics, sources
 
-from bayplan.cache.allocation import AllocationSummary
 from bayplan.cache.node_table import NodeTable
-from bayplan.server.packing import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, PackingCollector
+from bayplan.cache.packing import AllocationSummary
+from bayplan.server.state import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, PackingCollector
 
 
 def value(name, **labels):

@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.server.connections import peer_of
+from bayplan.server.connection import peer_of
 
 
 @pytest.mark.parametrize(

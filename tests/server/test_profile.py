@@ -5,7 +5,7 @@ import pytest
 from aiohttp import ClientTimeout, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from bayplan.server.profile import profile_route
+from bayplan.server.debug import profile_route
 
 
 @pytest.fixture

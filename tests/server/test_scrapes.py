@@ -7,7 +7,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as plain_text
 from tests.server.samples import observed
 
-from bayplan.server.scrapes import KEPT_SECONDS, Scrapes
+from bayplan.server.metrics import KEPT_SECONDS, Scrapes
 
 
 class Counting:

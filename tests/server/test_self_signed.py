@@ -5,8 +5,7 @@ import pytest
 from cryptography import x509
 
 from bayplan.api.errors import CredentialsError
-from bayplan.server.self_signed import LIFETIME, pair_in, self_signed
-from bayplan.server.serving_tls import checked_identity
+from bayplan.server.serving_tls import LIFETIME, checked_identity, pair_in, self_signed
 
 
 def alternatives(pem):

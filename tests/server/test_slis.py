@@ -4,7 +4,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.server.samples import metrics
 
 from bayplan.server.health import HealthChecks
-from bayplan.server.slis import SliCollector
+from bayplan.server.metrics import SliCollector
 
 
 def test_it_counts_how_each_check_ended_that_a_probe_had_run():

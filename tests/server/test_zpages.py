@@ -9,8 +9,8 @@ from e2e.controlplane.kubernetes_version import kubernetes_version
 
 from bayplan import __version__
 from bayplan.config.feature_gates import KUBERNETES
-from bayplan.server.slis import process_start_seconds
-from bayplan.server.zpages import configz_route, flagz_route, statusz_route
+from bayplan.server.debug import configz_route, flagz_route, statusz_route
+from bayplan.server.metrics import process_start_seconds
 
 ROOT = Path(__file__).parents[2]
 

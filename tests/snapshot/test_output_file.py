@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from bayplan.snapshot.output_file import write
+from bayplan.snapshot.snapshot import write
 
 PIECES = [b"one ", b"two"]
 

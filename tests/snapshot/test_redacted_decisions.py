@@ -6,6 +6,7 @@ from uuid import NAMESPACE_URL, uuid5
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.examples import examples
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.families.family import ALL_FAMILIES, scene_of
 from tests.snapshot.snapshots import read_objects, redacted, text_of
@@ -82,7 +83,7 @@ def decisions(configuration, text, folder):
 def test_a_snapshot_and_a_redacted_one_decide_as_the_cluster_does(family, tmp_path_factory):
     folder = tmp_path_factory.mktemp(family)
 
-    @settings(max_examples=12, deadline=None)
+    @settings(max_examples=examples(4), deadline=None)
     @given(st.integers(0, 2**32), st.integers(0, 200))
     def check(seed, index):
         name, scene = scene_of(family, seed, index)

@@ -31,7 +31,7 @@ from bayplan.live.answers import (
     WeightedResource,
 )
 from bayplan.simulate.report import Allocation, AttemptReport, Capacity, MovedPod, PodReport, Summary
-from bayplan.web.configurations import SideBySide, SummaryOf
+from bayplan.web.sources import SideBySide, SummaryOf
 
 _TIME = "2026-01-01T00:00:00Z"
 

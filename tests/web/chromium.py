@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from aiohttp import web
 
-from bayplan.web.guard import Guard
-from bayplan.web.pages import make_app
-from bayplan.web.serve import loopback_socket
+from bayplan.web.serve import Guard, loopback_socket, make_app
 from bayplan.web.updates import Updates
 
 if TYPE_CHECKING:

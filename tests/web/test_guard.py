@@ -6,7 +6,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer, unused_port
 
-from bayplan.web.guard import Guard
+from bayplan.web.serve import Guard
 
 
 class Site:

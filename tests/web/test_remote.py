@@ -5,9 +5,9 @@ import json
 
 import pytest
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.client.errors import NotReachedError, RefusedError
-from bayplan.server.live import RefusedQuestionError
-from bayplan.web.remote import RemoteSource
+from bayplan.web.sources import RemoteSource
 
 
 class Client:

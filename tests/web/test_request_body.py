@@ -4,7 +4,7 @@ import pytest
 from tests.live.live_scene import LiveScene, pod_body
 
 from bayplan.simulate.documents import ClusterFileError
-from bayplan.web.told import as_json
+from bayplan.web.updates import as_json
 
 YAML = b"""
 apiVersion: v1

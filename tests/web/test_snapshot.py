@@ -11,7 +11,7 @@ from tests.web.clusters import mixed_cluster, node, pod, write
 
 from bayplan.config.load import default_configuration
 from bayplan.simulate.cluster import read_cluster
-from bayplan.web.snapshot import POINTS, SnapshotSource
+from bayplan.web.sources import POINTS, SnapshotSource
 from bayplan.web.updates import Updates
 
 

@@ -5,11 +5,11 @@ import json
 import pytest
 from tests.web.clusters import node, pod, write
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.config.load import default_configuration
-from bayplan.server.live import RefusedQuestionError
 from bayplan.simulate.cluster import read_cluster
-from bayplan.web.snapshot import SnapshotSource
-from bayplan.web.told import EXPLAINED, told_placement
+from bayplan.web.sources import SnapshotSource
+from bayplan.web.updates import EXPLAINED, told_placement
 
 DEPLOYMENT = """
 apiVersion: apps/v1

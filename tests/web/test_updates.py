@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from bayplan.server.live import RefusedQuestionError
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.web.updates import KEPT_POINTS, SHOWN_DECISIONS, Updates
 
 

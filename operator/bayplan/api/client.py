@@ -103,8 +103,9 @@ class ApiClient:
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
-    wait; `on_refused(method, path)` when admission refused a write. `admit` is asked at the moment before each try
-    of a write is sent: it gives the seconds in which that try has to be over, or raises UnreachableError, and nothing
+    wait; `on_refused(method, path)` when admission refused a write; `on_forbidden(problem)` for another 403 to a write.
+    `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that try has to be
+    over, or raises UnreachableError, and nothing
     is sent. A `bucket` that is given is the rate limit.
     """
 
@@ -118,6 +119,7 @@ class ApiClient:
         on_request: Callable[[str, str, float], None] | None = None,
         on_throttle: Callable[[str, float], None] | None = None,
         on_refused: Callable[[str, str], None] = lambda method, path: None,
+        on_forbidden: Callable[[str], None] = lambda problem: None,
         admit: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -128,6 +130,7 @@ class ApiClient:
         self._on_request = on_request
         self._on_throttle = on_throttle
         self._on_refused = on_refused
+        self._on_forbidden = on_forbidden
         self._clock = clock
         self._sleep = sleep
         self._client: Client | None = None
@@ -148,6 +151,7 @@ class ApiClient:
             on_request=self._on_request,
             on_throttle=self._on_throttle,
             on_refused=self._on_refused,
+            on_forbidden=self._on_forbidden,
             admit=self._admit,
             clock=self._clock,
             sleep=self._sleep,
@@ -203,6 +207,8 @@ class ApiClient:
                     continue
             if method != "GET" and refused:
                 self._on_refused(method, path)
+            elif method != "GET" and response.status == 403:
+                self._on_forbidden(response.problem)
             return response
 
     async def close(self) -> None:

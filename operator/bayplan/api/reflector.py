@@ -11,14 +11,11 @@ from typing import Any, Generic
 
 import aiohttp
 
-from bayplan.api.backoff import Backoff, WatchTiming, in_slices, is_away
+from bayplan.api.backoff import Backoff, ServerContact, WatchTiming, in_slices, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.api.list_pages import PAGE_SIZE, VersionHistory, list_pages
-from bayplan.api.object_store import Handler, ObjectStore, T
-from bayplan.api.server_contact import ServerContact
-from bayplan.api.watch_lines import WatchLines
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.api.object_store import Handler, ObjectStore, T, WatchLines
+from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, VersionHistory, WatchSource, list_pages
 from bayplan.logs.formats import V2
 
 logger = logging.getLogger(__name__)

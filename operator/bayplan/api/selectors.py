@@ -6,6 +6,7 @@ A selector that the API server would refuse can still sit in an old object. It n
 import re
 from collections.abc import Callable, Iterable, Mapping
 from operator import gt, lt
+from typing import Final
 
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
 from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
@@ -22,6 +23,22 @@ _SUBDOMAIN = re.compile(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-
 _NAME = re.compile(r"[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _MAX_NAME = 63
 _MAX_SUBDOMAIN = 253
+NAME_PATTERN: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
+_NAME_RULE: Final = (
+    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{NAME_PATTERN}')"
+)
+_VALUE_PATTERN: Final = f"({NAME_PATTERN})?"
+_VALUE_RULE: Final = (
+    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
+    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
+    f"'{_VALUE_PATTERN}')"
+)
+_SUBDOMAIN_PATTERN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+_SUBDOMAIN_RULE: Final = (
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
+    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN_PATTERN}')"
+)
 
 
 class LabelMatcher:
@@ -143,6 +160,53 @@ def is_label_key(key: str) -> bool:
 def is_label_value(value: str) -> bool:
     """Whether `value` is a valid label value: empty, or up to 63 characters that start and end alphanumeric."""
     return not value or (len(value) <= _MAX_NAME and _NAME.fullmatch(value) is not None)
+
+
+def label_key_problems(key: str) -> list[str]:
+    """What keeps `key` from being a label key (or qualified name); empty when it is one."""
+    if is_label_key(key):
+        return []
+    parts = key.split("/")
+    if len(parts) > 2:
+        return [
+            f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        ]
+    problems = []
+    if len(parts) == 2:
+        if not parts[0]:
+            problems.append("prefix part must be non-empty")
+        else:
+            problems += [f"prefix part {problem}" for problem in _subdomain_problems(parts[0])]
+    name = parts[-1]
+    if not name:
+        problems.append("name part must be non-empty")
+    elif len(name.encode()) > _MAX_NAME:
+        problems.append(f"name part must be no more than {_MAX_NAME} bytes")
+    if not _NAME.fullmatch(name[: _MAX_NAME * 4]):
+        problems.append(f"name part {_NAME_RULE}")
+    return problems
+
+
+def label_value_problems(value: str) -> list[str]:
+    """What keeps `value` from being a label value; empty when it is one."""
+    if is_label_value(value):
+        return []
+    problems = []
+    if len(value.encode()) > _MAX_NAME:
+        problems.append(f"must be no more than {_MAX_NAME} bytes")
+    if not _NAME.fullmatch(value):
+        problems.append(_VALUE_RULE)
+    return problems
+
+
+def _subdomain_problems(value: str) -> list[str]:
+    problems = []
+    if len(value.encode()) > _MAX_SUBDOMAIN:
+        problems.append(f"must be no more than {_MAX_SUBDOMAIN} bytes")
+    # Dots and labels are checked apart: the pattern as a whole backtracks on long names.
+    if not all(re.fullmatch(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", part) for part in value.split(".")):
+        problems.append(_SUBDOMAIN_RULE)
+    return problems
 
 
 def escape_field_value(value: str) -> str:

@@ -1,17 +1,22 @@
-"""What is derived from a node table, and read again only where the table changed."""
+"""What is derived from a node table or from its pods, and read again only where these changed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import PodChange, Rows
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_log import PodChange
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.shadow_table import ShadowTable
 
 C = TypeVar("C")
 C_co = TypeVar("C_co", covariant=True)
+
+PodPredicate = Callable[[PodInfo], int]
+"""Whether a pod counts, or with what weight; depends on the pod alone, never on when it is asked."""
 
 
 class _Log(Protocol[C_co]):
@@ -104,3 +109,92 @@ class PodView(_View[Sequence[PodChange]]):
         """See `PodReader.take`; who is to start over will find the pod as it is then."""
         if self._layout == self._nodes.layout:
             self._read((change,))
+
+
+class MatchingPods(PodView):
+    """Counts, per row of a node table, the pods that a predicate holds for; spreading and pod affinity build on it.
+
+    The answer always equals a count from scratch, but only pods that came or went are looked at, and all of them when
+    the table was laid out anew.
+    """
+
+    def __init__(self, nodes: NodeTable, predicate: PodPredicate) -> None:
+        super().__init__(nodes)
+        self._predicate = predicate
+        self._counts: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.version = 0
+        """Grows whenever `counts` answers differently than before."""
+
+    def counts(self) -> NDArray[np.int64]:
+        """The sum of `predicate(pod)` over each row's pods, `(capacity,) int64`; valid until the table changes next.
+
+        The array is kept and changed in place by the next call: do not write to it, copy what must last.
+        """
+        self.catch_up()
+        return self._counts
+
+    def _read_all(self) -> None:
+        counted = [sum(map(self._predicate, pods.values())) for pods in self._nodes.pods]
+        self._counts = np.array(counted, dtype=np.int64)
+        self.version += 1
+
+    def _read(self, changes: Sequence[PodChange]) -> None:
+        counts, predicate = self._counts, self._predicate
+        for row, before, after in changes:
+            grown = (0 if after is None else predicate(after)) - (0 if before is None else predicate(before))
+            if grown:
+                counts[row] += grown
+                self.version += 1
+
+
+class MatchingPodsOfShadow(MatchingPods):
+    """Counts as MatchingPods on a shadow table, but terminating pods by whether they were added or removed there.
+
+    kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod,
+    and adds one for such a pod that is nominated (upstream: podtopologyspread/filtering.go updateWithPod).
+    `would_match` is the predicate for pods that do not terminate.
+    """
+
+    def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:
+        super().__init__(nodes, predicate)
+        self._shadow = nodes
+        self._would_match = would_match
+        self._terminating_seen = 0
+
+    def counts(self) -> NDArray[np.int64]:
+        """As in MatchingPods; rows may be below zero."""
+        counts = super().counts()
+        shadow = self._shadow
+        if self._terminating_seen != shadow.terminating_version:
+            self._terminating_seen = shadow.terminating_version
+            self.version += 1
+        if not (shadow.gone or shadow.come):
+            return counts
+        counts = counts.copy()
+        for row, pods in shadow.gone.items():
+            counts[row] -= sum(map(self._would_match, pods.values()))
+        for row, pods in shadow.come.items():
+            counts[row] += sum(map(self._would_match, pods.values()))
+        return counts
+
+
+class MovedPodsOfShadow(MatchingPods):
+    """Counts the pods that were added on a shadow table less those that were taken off it.
+
+    kube-scheduler counts nobody for an empty spread selector, but adds and subtracts the pods that nominations and dry
+    runs of preemption move (upstream: podtopologyspread/filtering.go updateWithPod).
+    """
+
+    def __init__(self, nodes: ShadowTable, predicate: PodPredicate) -> None:
+        super().__init__(nodes, predicate)
+        self._of_source = MatchingPods(nodes.source, predicate)
+        self._source_seen = 0
+
+    def counts(self) -> NDArray[np.int64]:
+        """As in MatchingPods; rows may be below zero."""
+        there = self._of_source.counts()
+        if self._source_seen != self._of_source.version:
+            self._source_seen = self._of_source.version
+            self.version += 1
+        moved: NDArray[np.int64] = super().counts() - there
+        return moved

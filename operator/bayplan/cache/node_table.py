@@ -8,10 +8,9 @@ from numpy.typing import NDArray
 
 from bayplan.api.objects import Node
 from bayplan.api.quantity import TOO_MUCH
-from bayplan.cache.change_log import ChangeLog
+from bayplan.cache.change_log import ChangeLog, PodLog
 from bayplan.cache.node_tree import NodeTree
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.pod_log import PodLog
 from bayplan.cache.resources import PODS, node_allocatable
 
 Column = NDArray[np.int64]

@@ -1,18 +1,35 @@
 """A pod with everything a scheduling cycle asks of it worked out once."""
 
 from collections.abc import Hashable
+from typing import Final
 
 import msgspec
 
 from bayplan.api.objects import Pod
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
 from bayplan.cache.container_requests import HostPort, host_ports
-from bayplan.cache.resources import PodRequests, encoded_size, placed_requests, pod_requests, takes_what_it_asks
+from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.resources import (
+    PodRequests,
+    encoded,
+    encoded_size,
+    placed_requests,
+    pod_requests,
+    takes_what_it_asks,
+)
 
 _STAY = ("DaemonSet", "Node")
 """Which controllers keep a pod to its node: the mirror of a static pod belongs to its Node."""
 _BYTES_PER_ENCODED_BYTE = 48
 """What a pod takes in memory at most, with all that is derived, for a byte of it as encoded; most take 5 to 25."""
+
+KEPT_BYTES: Final = 48 * 2**20
+"""What the kept models take, as `PodInfo.size` counts it: of ordinary pods some thousands."""
+
+_LARGEST = 8192
+"""Templates of more bytes, as encoded, are not kept."""
+
+_Key = tuple[str, tuple[tuple[str, str], ...], bytes]
 
 
 class Signature(msgspec.Struct, eq=False):
@@ -130,3 +147,30 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"PodInfo({self.key!r})"
+
+
+class PodTemplates:
+    """Knows pods by what a template gives them: namespace, labels, owners and spec; signatures of pods rely on it."""
+
+    def __init__(self) -> None:
+        self._models: RecentlyUsed[_Key, PodInfo] = RecentlyUsed(KEPT_BYTES, lambda _, model: model.size)
+
+    def model_of(self, pod: PodInfo) -> PodInfo:
+        """The first pod seen that is as `pod` in all that a template gives; `pod` itself if there was none.
+
+        Whatever was worked out for the model from that alone, `pod` takes over.
+        """
+        key = _key(pod)
+        if key is None:
+            return pod
+        model = self._models.get(key)
+        if model is None:
+            return self._models.put(key, pod)
+        pod.take_over(model)
+        return model
+
+
+def _key(pod: PodInfo) -> _Key | None:
+    meta = pod.pod.metadata
+    rest = encoded((pod.pod.spec, meta.owner_references), largest=_LARGEST)
+    return None if rest is None else (meta.namespace, tuple((meta.labels or {}).items()), rest)

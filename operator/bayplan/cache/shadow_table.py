@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from bayplan.cache.change_log import ChangeLog, Rows
+from bayplan.cache.change_log import KEPT_POD_BYTES, ChangeLog, PodLog, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.pod_log import KEPT_POD_BYTES, PodLog
 from bayplan.cache.row_follower import RowFollower
 
 KEPT_SHADOW_POD_BYTES: Final = KEPT_POD_BYTES // 8

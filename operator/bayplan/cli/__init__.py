@@ -17,6 +17,7 @@ from bayplan import __version__
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.cli.kube_scheduler_flags import as_go_reads, refusals
 from bayplan.config.errors import InputError, quote_unprintable
+from bayplan.shown_text import printable
 
 COMPLETION: Final = "_BAYPLAN_COMPLETE"
 """The variable that a shell's script sets when it asks for completions."""
@@ -112,8 +113,7 @@ def _complete(asked: str) -> int:
 
 def tell_line(text: str) -> None:
     """Write `text` to standard error as one line, whatever the names in it hold; for errors that quote none."""
-    shown = "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
-    click.echo(shown, err=True)
+    click.echo(printable(text), err=True)
 
 
 def _tell_usage(error: ClickException) -> None:
@@ -122,7 +122,7 @@ def _tell_usage(error: ClickException) -> None:
         error.show()
         return
     message = quote_unprintable(error.format_message())
-    if not message.endswith((".", ")")):
+    if not message.endswith((".", ")", "?")):
         message += "."
     if isinstance(error, UsageError) and error.ctx is not None:
         message += f" Try '{error.ctx.command_path} --help' for help."

@@ -15,7 +15,7 @@ from bayplan.cli import BAD_INPUT
 from bayplan.cli.flags import FEATURE_GATES, command
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
-from bayplan.config.document import MAX_BYTES, parse_document, read_data
+from bayplan.config.document import MAX_BYTES, Positions, parse_document, read_data
 from bayplan.config.errors import (
     ConfigurationError,
     FieldError,
@@ -32,11 +32,11 @@ from bayplan.config.flags import flag
 from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
-from bayplan.config.positions import Positions
 from bayplan.config.schema import configuration_schema
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
+from bayplan.shown_text import counted
 
 
 @click.group(
@@ -109,9 +109,8 @@ def check(flags: _CheckFlags) -> None:
         click.echo(line, err=True)
     if flags.output == "text":
         profiles = configuration.profiles
-        noun = "profile" if len(profiles) == 1 else "profiles"
         names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
-        click.echo(f"{quote_unprintable(str(file))}: ok: {len(profiles)} {noun}: {names}")
+        click.echo(f"{quote_unprintable(str(file))}: ok: {counted(len(profiles), 'profile')}: {names}")
 
 
 def _read(file: Path) -> bytes:

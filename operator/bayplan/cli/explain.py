@@ -14,7 +14,7 @@ from bayplan.cli.flags import command
 from bayplan.client.leader import Target, what_is_known
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, flag
-from bayplan.logs.printable_text import printable
+from bayplan.shown_text import printable
 
 _DEFAULT_NAMESPACE: Final = "default"
 
@@ -125,7 +125,9 @@ def _pod_named(pod: str, namespace: str | None) -> tuple[str, str]:
     named = (namespace or _DEFAULT_NAMESPACE, pod)
     if slash and kind in {"pod", "pods", "po"}:
         named = (named[0], rest)
-    elif slash and namespace is None:
+    elif slash and namespace not in {None, kind}:
+        raise InputError(f"{pod!a} names the namespace {kind!a} and --namespace {namespace!a}: give one of them")
+    elif slash:
         named = (kind, rest)
     for each in named:
         try:

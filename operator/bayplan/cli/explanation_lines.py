@@ -9,11 +9,10 @@ import msgspec
 from msgspec import UNSET
 
 from bayplan.cli.queue import waiting_pods
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import change_text, group_text, lines
+from bayplan.explain.explanation import Explanation, change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
 from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
-from bayplan.logs.printable_text import shortened
+from bayplan.shown_text import shortened
 
 _MOST_EVENTS: Final = 6
 _LONGEST_MESSAGE: Final = 400
@@ -74,9 +73,18 @@ def _verdict(answer: ExplanationAnswer) -> str:
         then = "fits nowhere" if explanation.chosen is None else f"goes to {shown(explanation.chosen.node)}"
         return f"gated, {queue.message}; without that it {then}"
     if explanation.chosen is not None:
-        behind = f"; {shown(f'{answer.ahead[0].namespace}/{answer.ahead[0].name}')} is ahead" if answer.ahead else ""
-        return f"waits to be tried, fits on {shown(explanation.chosen.node)} now{behind}"
+        return _tried_again(answer, shown(explanation.chosen.node))
     return f"waits, no node fits{_what_would_help(explanation)}"
+
+
+def _tried_again(answer: ExplanationAnswer, node: str) -> str:
+    """Say of a pod that fits on `node` what keeps it from being there."""
+    last = answer.attempts[-1].message if answer.attempts else ""
+    if failed := re.match(r'running (?:Pre)?Bind plugin "[^"]*": (.*)', last):
+        ended = "was refused" if "status 4" in last else "failed"
+        return f"waits to be tried again, its bind {ended}: {shortened(failed[1], _LONGEST_MESSAGE)}"
+    behind = f"; {shown(f'{answer.ahead[0].namespace}/{answer.ahead[0].name}')} is ahead" if answer.ahead else ""
+    return f"waits to be tried, fits on {node} now{behind}"
 
 
 def _decided(answer: ExplanationAnswer) -> str:

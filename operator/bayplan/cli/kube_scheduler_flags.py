@@ -1,7 +1,10 @@
 """Flags of kube-scheduler that bayplan has otherwise, or not at all: whoever gives one is told why."""
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
+
+from bayplan.config.feature_gates import BOOLEANS
 
 _FRONT_PROXY = "no API server stands as a proxy before a scheduler, so nobody's name in a header is believed"
 _SPLIT_LOG = "all lines go to standard error, and are written beside the work"
@@ -74,8 +77,11 @@ def as_go_reads(arguments: Sequence[str]) -> list[str]:
 
 
 def refusals(arguments: Sequence[str]) -> Iterator[str]:
-    """Say of each argument that is a flag of kube-scheduler alone why it is not taken."""
-    for argument in arguments:
+    """Say of each argument that is kube-scheduler's alone, or a switch with its value apart, why it is not taken."""
+    for argument, following in pairwise((*arguments, "")):
+        if argument.removesuffix("=true") in SWITCHES and following in BOOLEANS:
+            switch = argument.removesuffix("=true")
+            yield f"{switch}: takes its value after '=': use {switch}={following}"
         flag = argument.partition("=")[0]
         if flag in REFUSED:
             yield f"{flag}: is kube-scheduler's and not taken: {REFUSED[flag]}"

@@ -60,7 +60,7 @@ class LeaderElectionFlags:
 
     leader_elect: bool | None = flag(
         "--leader-elect BOOL",
-        "Contend for a lease, and schedule only while holding it; by default, where the role allows it.",
+        "Contend for a lease, and schedule only while holding it; the default.",
         read=boolean,
     )
     lease_duration: timedelta | None = flag(

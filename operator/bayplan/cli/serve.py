@@ -17,9 +17,9 @@ from bayplan.cli.config import load_checked, without_effect
 from bayplan.cli.process import end_process
 from bayplan.cli.run_flags import DeprecatedFlags, LeaderElectionFlags, RunFlags
 from bayplan.config.convert import to_effective_yaml
+from bayplan.config.document import WatchedFile
 from bayplan.config.errors import FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.app import App
 from bayplan.controller.reload import ConfigurationSource, own_pod
 from bayplan.logs.setup import write_aside

@@ -9,7 +9,7 @@ import click
 from msgspec import UNSET
 
 from bayplan.cli import nothing_collected
-from bayplan.cli.progress import with_progress
+from bayplan.cli.process import with_progress
 from bayplan.cli.simulation_input import Configured, SimulationInput
 from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.scheduler.cycle import Placement

@@ -62,8 +62,7 @@ def snapshot(flags: _Flags) -> None:
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
     from bayplan.snapshot.listing import ListingError  # noqa: PLC0415
-    from bayplan.snapshot.output_file import STDOUT, write  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import MissingRightsError, pieces  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import STDOUT, MissingRightsError, pieces, write  # noqa: PLC0415  # noqa: PLC0415
 
     if flags.keep_label and not flags.redact:
         raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")

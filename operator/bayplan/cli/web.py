@@ -18,8 +18,7 @@ from bayplan.config.flags import FILE_TEXT, PORT, flag
 if TYPE_CHECKING:
     import socket
 
-    from bayplan.web.configurations import ComparedSource
-    from bayplan.web.snapshot import SnapshotSource
+    from bayplan.web.sources import ComparedSource, SnapshotSource
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +73,8 @@ def web(flags: _Flags, target: Target) -> None:
 
 async def _serve_remote(target: Target, listening: "socket.socket", opened: Callable[[str], None]) -> None:
     from bayplan.client.connect import connect  # noqa: PLC0415
-    from bayplan.web.remote import RemoteSource  # noqa: PLC0415
     from bayplan.web.serve import serve  # noqa: PLC0415
+    from bayplan.web.sources import RemoteSource  # noqa: PLC0415
 
     async with connect(target) as client:
         # Whoever may not ask is told so here, not on a page.
@@ -87,8 +86,7 @@ async def _serve_remote(target: Target, listening: "socket.socket", opened: Call
 def _snapshot(flags: _Flags) -> "SnapshotSource | ComparedSource":
     from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
     from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
-    from bayplan.web.configurations import ComparedSource  # noqa: PLC0415
-    from bayplan.web.snapshot import SnapshotSource  # noqa: PLC0415
+    from bayplan.web.sources import ComparedSource, SnapshotSource  # noqa: PLC0415
 
     each_configured, objects, *_ = read_input(flags.cluster, flags.config, flags.scheduler_name, ())
     name = ", ".join(map(_title, flags.cluster))

@@ -13,7 +13,7 @@ import msgspec
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
-from bayplan.logs.printable_text import one_line
+from bayplan.shown_text import one_line
 
 Answer = dict[str, Any]
 """A JSON object, in the shapes of docs/live-api.schema.json."""
@@ -87,7 +87,7 @@ class SchedulerClient:
     async def simulate(self, body: bytes, *, count: str = "") -> Answer:
         """What would come of the pods or workloads in `body`, JSON; `count` is a number or `max`.
 
-        Of YAML, `bayplan.web.told.as_json` makes such a body.
+        Of YAML, `bayplan.web.updates.as_json` makes such a body.
         """
         return await self._ask("POST", SIMULATE, query={"count": count} if count else {}, body=body)
 

@@ -1,15 +1,16 @@
-"""A configuration file as one object of plain values.
-
-JSON is read as YAML, of which it is a part.
-"""
+"""A configuration file: as one object of plain values, where its fields stand, and whether its content changed."""
 
 import re
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from bayplan.config.bounded_file import UnreadableFileError, read_file
-from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, YAMLPlace, yaml_documents
-from bayplan.config.errors import ConfigurationError, FieldError, Place, child, quote
+from bayplan.config.bounded_yaml import MalformedYAMLError, Members, RefusedYAMLError, Rules, YAMLPlace, yaml_documents
+from bayplan.config.errors import ConfigurationError, FieldError, Place, Remark, child, quote
 
 MAX_BYTES: Final = 1024 * 1024
 """Largest file, in bytes: what a ConfigMap can hold."""
@@ -19,6 +20,11 @@ MAX_DEPTH: Final = 64
 """Deepest nesting."""
 
 _ESCAPE: Final = re.compile(r"\\(?:u(d[89ab][0-9a-f]{2})\\u(d[c-f][0-9a-f]{2})|.)", re.DOTALL | re.IGNORECASE)
+
+_SEGMENT: Final = re.compile(r'\.?([A-Za-z0-9_\-]{1,64})|(\[[0-9]+\])|(\["(?:[^"\\]|\\.)*"\])')
+# As many values as the largest of the files may hold. Mistakes are told where a file is read.
+_RULES: Final = Rules(MAX_DEPTH, 20_000_000, lambda _place, _key: None, max_aliased=400_000)
+AnyRemark = TypeVar("AnyRemark", bound=Remark)
 
 
 def read_document(path: Path, errors: list[FieldError], *, only_regular: bool = False) -> dict[str, Any]:
@@ -89,3 +95,72 @@ def _join_surrogates(escape: re.Match[str]) -> str:
 
 def _error(message: str, path: str = "", place: Place | None = None) -> ConfigurationError:
     return ConfigurationError([FieldError(path, message, place)])
+
+
+class Positions:
+    """The places of the fields of documents; from a document on that cannot be read nothing has one."""
+
+    def __init__(self, data: bytes) -> None:
+        self._documents: list[Any] = []
+        self._members: Members = {}
+        # Then one message tells of the whole file, and of the line.
+        with suppress(MalformedYAMLError, RefusedYAMLError, UnicodeDecodeError):
+            for _, value in yaml_documents(data.decode("utf-8-sig"), _RULES, self._members):
+                self._documents.append(value)
+
+    def place(self, path: str, document: int = 1) -> Place | None:
+        """Return where the field at `path` begins: its key, or the element of a list. Documents count from 1.
+
+        For one that is not there it is the nearest thing around it that is; None where nothing is.
+        """
+        found, end = None, 0
+        value = self._documents[document - 1] if document <= len(self._documents) else None
+        while match := _SEGMENT.match(path, end):
+            member = self._members.get(id(value), {}).get(match[1] or match[2] or match[3])
+            if member is None:
+                break
+            (found, value), end = member, match.end()
+        return found
+
+    def placed(self, remarks: Iterable[AnyRemark]) -> list[AnyRemark]:
+        """Return the remarks with their places; those that have one keep it, and those of no field have none."""
+        placed = []
+        for each in remarks:
+            place = self.place(each.path) if each.place is None else None
+            placed.append(each if place is None else each.at(place))
+        return placed
+
+
+class WatchedFile:
+    """Tells when a file has another content than the one that was taken.
+
+    The content decides, not the file: the kubelet swaps the link to the folder that a ConfigMap's file is in, editors
+    put a new file in the place of the old one, and others write in place. So a change counts once it was seen twice:
+    what is half written, or away for a moment, is not taken. Not being readable is a content like any other. A pipe,
+    which can be read only once, never changes.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_regular = False
+        """Whether it is a file and not a pipe, as it was found first."""
+        with suppress(OSError, ValueError):
+            self.is_regular = stat.S_ISREG(path.stat().st_mode)
+        self._taken = self._seen = self._content()
+
+    def take(self) -> None:
+        """Count what is there now as taken; call it before the file is read, so that a change meanwhile is seen."""
+        self._taken = self._seen = self._content()
+
+    def has_changed(self) -> bool:
+        """Look at the file, and return whether it is another than the one that was taken, and the same as last time."""
+        before, self._seen = self._seen, self._content()
+        return before == self._seen != self._taken
+
+    def _content(self) -> bytes:
+        if not self.is_regular:
+            return b""
+        try:
+            return sha256(read_file(self.path, MAX_BYTES + 1, only_regular=True)).digest()
+        except UnreadableFileError as error:
+            return str(error).encode()

@@ -1,6 +1,6 @@
-"""What is wrong with names and values of labels, in the API's texts, and the selectors in plugin arguments.
+"""What is wrong with names of labels and resources, and with the selectors in plugin arguments.
 
-Sources: apimachinery api/validate/content and component-helpers scheduling/corev1/nodeaffinity.
+Source: component-helpers scheduling/corev1/nodeaffinity.
 """
 
 import re
@@ -16,66 +16,10 @@ from bayplan.api.objects import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
-from bayplan.api.selectors import is_label_key, is_label_value
+from bayplan.api.selectors import NAME_PATTERN, label_key_problems, label_value_problems
 from bayplan.config.errors import FieldError, child, invalid, invalid_whole, item, quote, required, unsupported
 from bayplan.config.fields import Fields
 from bayplan.config.settings import Rule, within, word_of
-
-_NAME: Final = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
-_NAME_RULE: Final = (
-    "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character "
-    f"(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '{_NAME}')"
-)
-_VALUE: Final = f"({_NAME})?"
-_VALUE_RULE: Final = (
-    "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and "
-    "end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is "
-    f"'{_VALUE}')"
-)
-_SUBDOMAIN: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
-_SUBDOMAIN_RULE: Final = (
-    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and "
-    f"end with an alphanumeric character (e.g. 'example.com', regex used for validation is '{_SUBDOMAIN}')"
-)
-_MAX_NAME: Final = 63
-_MAX_SUBDOMAIN: Final = 253
-
-
-def label_key_problems(key: str) -> list[str]:
-    """What keeps `key` from being a label key (or qualified name); empty when it is one."""
-    if is_label_key(key):
-        return []
-    parts = key.split("/")
-    if len(parts) > 2:
-        return [
-            f"a valid label key {_NAME_RULE} with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
-    problems = []
-    if len(parts) == 2:
-        if not parts[0]:
-            problems.append("prefix part must be non-empty")
-        else:
-            problems += [f"prefix part {problem}" for problem in _subdomain_problems(parts[0])]
-    name = parts[-1]
-    if not name:
-        problems.append("name part must be non-empty")
-    elif len(name.encode()) > _MAX_NAME:
-        problems.append(f"name part must be no more than {_MAX_NAME} bytes")
-    if not re.fullmatch(_NAME, name[: _MAX_NAME * 4]):
-        problems.append(f"name part {_NAME_RULE}")
-    return problems
-
-
-def label_value_problems(value: str) -> list[str]:
-    """What keeps `value` from being a label value; empty when it is one."""
-    if is_label_value(value):
-        return []
-    problems = []
-    if len(value.encode()) > _MAX_NAME:
-        problems.append(f"must be no more than {_MAX_NAME} bytes")
-    if not re.fullmatch(_VALUE, value):
-        problems.append(_VALUE_RULE)
-    return problems
 
 
 def validate_label_name(name: str, path: str, _owner: object = None) -> list[FieldError]:
@@ -105,19 +49,9 @@ def _validate_topology_key(key: str, path: str, _owner: object) -> list[FieldErr
     return validate_label_name(key, path) if key else [required(path, "can not be empty")]
 
 
-LABEL_NAME: Final = Rule({"pattern": f"^([^/]+/)?{_NAME}$"}, validate_label_name)
-RESOURCE_GROUP: Final = Rule({"pattern": f"^{_NAME}$"}, _validate_group)
+LABEL_NAME: Final = Rule({"pattern": f"^([^/]+/)?{NAME_PATTERN}$"}, validate_label_name)
+RESOURCE_GROUP: Final = Rule({"pattern": f"^{NAME_PATTERN}$"}, _validate_group)
 EXTENDED_RESOURCE: Final = Rule({"pattern": "^([^/]+/.+)?$"}, _validate_extended_resource, required=True)
-
-
-def _subdomain_problems(value: str) -> list[str]:
-    problems = []
-    if len(value.encode()) > _MAX_SUBDOMAIN:
-        problems.append(f"must be no more than {_MAX_SUBDOMAIN} bytes")
-    # Dots and labels are checked apart: the pattern as a whole backtracks on long names.
-    if not all(re.fullmatch(r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?", part) for part in value.split(".")):
-        problems.append(_SUBDOMAIN_RULE)
-    return problems
 
 
 _LABEL_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")

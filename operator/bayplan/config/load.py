@@ -5,7 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bayplan.config.document import parse_document, read_data
+from bayplan.config.connections import extender_tls_errors
+from bayplan.config.document import Positions, parse_document, read_data
 from bayplan.config.errors import (
     ConfigurationError,
     FieldError,
@@ -17,11 +18,9 @@ from bayplan.config.errors import (
     show_value,
     unsupported,
 )
-from bayplan.config.extender_tls import extender_tls_errors
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
 from bayplan.config.policy import decode_policy
-from bayplan.config.positions import Positions
 from bayplan.config.types import (
     API_VERSION,
     DEFAULT_SCHEDULER_NAME,

@@ -9,11 +9,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
+from bayplan.api.backoff import ServerContact
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import PODS
+from bayplan.api.missing_rights import MissingRights
 from bayplan.api.reflector import Reflector
-from bayplan.api.server_contact import ServerContact
 from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.config.connections import ClientConnection
@@ -28,7 +29,7 @@ from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, 
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
 from bayplan.metrics.table import Metrics
-from bayplan.queue.event_moves import STEP_PODS
+from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
@@ -297,6 +298,7 @@ def _measured_client(
         burst=connection.burst,
         on_request=on_request,
         on_throttle=on_throttle,
+        on_forbidden=MissingRights().refused,
         on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
         admit=admit,
     )

@@ -10,15 +10,13 @@ from functools import partial
 import aiohttp
 import msgspec
 
-from bayplan.api.backoff import Backoff, in_slices, is_away
+from bayplan.api.backoff import Backoff, ServerContact, in_slices, is_away
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
-from bayplan.api.list_pages import PAGE_SIZE, VersionHistory, list_pages
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
-from bayplan.api.server_contact import ServerContact
 from bayplan.api.watch_event import outline_of, read_pod
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, VersionHistory, WatchSource, list_pages
 from bayplan.controller.operator_thread import field_selector
 from bayplan.logs.formats import V4
 from bayplan.scheduler.binder import fetch_pod

@@ -36,7 +36,7 @@ _CHECK = "leaderElection"
 
 
 class SecondSchedulerError(Exception):
-    """Somebody leads for the same pods, and this process was told not to contend; the text names the Lease."""
+    """Somebody leads for the same pods, or that cannot be known; the text names the Lease or the missing right."""
 
 
 class Leadership:
@@ -163,9 +163,12 @@ class Leadership:
         finally:
             await client.close()
         if isinstance(found, Problem):
-            told = "scheduling without leader election, so nothing else may schedule the same pods problem=%s"
-            # Who switched the election off knows that.
-            logger.log(logging.INFO if self._leader_elect is False else logging.WARNING, told, found.reason)
+            if self._leader_elect is None:
+                raise SecondSchedulerError(
+                    "it cannot be known whether another schedules the same pods, and --leader-elect=false schedules "
+                    f"all the same: {found.reason}"
+                )
+            logger.info("nothing else may schedule the same pods, which was not looked for problem=%s", found.reason)
             return False
         if self._leader_elect is False:
             for each in found:

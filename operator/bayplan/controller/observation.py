@@ -6,9 +6,8 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.cache.allocation import allocation_summary
 from bayplan.cache.cache import Cache
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.convert import to_effective
 from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.types import SchedulerConfiguration
@@ -18,21 +17,18 @@ from bayplan.controller.operator_thread import OperatorThread
 from bayplan.controller.serving import Serving, build_secure_port
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
-from bayplan.live.priority_class_list import PriorityClassList
+from bayplan.live.simulation import PriorityClassList
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
-from bayplan.server.debug import debug_routes
+from bayplan.server.debug import configz_route, debug_routes, flagz_route, profile_route, statusz_route
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.live import live_routes
 from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.options import ServingOptions
-from bayplan.server.packing import PackingCollector
-from bayplan.server.profile import profile_route
 from bayplan.server.resource_metrics import resource_metrics_route
-from bayplan.server.state import StateSources, build_metrics, state_metrics
-from bayplan.server.zpages import configz_route, flagz_route, statusz_route
+from bayplan.server.state import PackingCollector, StateSources, build_metrics, state_metrics
 
 
 def build_health(

@@ -14,10 +14,10 @@ from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.changes import changed_fields, changed_profiles, restart_errors
+from bayplan.config.connections import certificates_of
+from bayplan.config.document import WatchedFile
 from bayplan.config.errors import ConfigurationError, FieldError, forbidden, quote_unprintable
-from bayplan.config.extender_tls import certificates_of
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.config.watched_file import WatchedFile
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.watches import Watches
 from bayplan.metrics.table import Metrics

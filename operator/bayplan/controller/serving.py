@@ -11,13 +11,10 @@ from typing import Any
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.kubeconfig import PemSource
-from bayplan.server.access import Security
-from bayplan.server.authentication import Authenticator
-from bayplan.server.authorization import Authorizer
-from bayplan.server.client_authorities import ClusterAuthorities
+from bayplan.server.access import Authenticator, Authorizer, Security
 from bayplan.server.http import HttpServer
 from bayplan.server.options import ServingOptions
-from bayplan.server.reloaded_files import ReloadedFiles
+from bayplan.server.reloaded_files import ClusterAuthorities, ReloadedFiles
 from bayplan.server.reviews import Reviews
 from bayplan.server.serving_tls import ServingTls, checked_authorities, checked_identity, expired_since
 
@@ -138,7 +135,7 @@ def _serving_pair(options: ServingOptions) -> tuple[PemSource, PemSource]:
     if options.certificate is not None and options.key is not None:
         return options.certificate, options.key
     # Imported here: only who has no certificate needs to know how one is made.
-    from bayplan.server.self_signed import pair_in, self_signed  # noqa: PLC0415
+    from bayplan.server.serving_tls import pair_in, self_signed  # noqa: PLC0415
 
     if options.certificate_directory is not None:
         return pair_in(options.certificate_directory, options.bind_address)

@@ -22,8 +22,7 @@ from bayplan.scheduler.event_handlers import (
     ObservedHandler,
     foreign_nominations_selector,
 )
-from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections
-from bayplan.scheduler.node_backoff import NodeBackoff
+from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections, NodeBackoff
 from bayplan.server.health import HealthChecks
 from bayplan.server.state import WatchState
 

@@ -11,12 +11,11 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowChange
-from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
 from bayplan.evaluation.pre_filters import PreFilters
+from bayplan.evaluation.raw_score import FEW_ROWS, FewRowsFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
 from bayplan.framework.plugin_calls import PluginCalls, label_of_codes
-from bayplan.framework.status import Code, Codes
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import Code, Codes, Reads
 from bayplan.metrics.instruments import Count
 
 _NOT_MANY_ROWS = 64

@@ -9,13 +9,11 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowChange
-from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
-from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
+from bayplan.evaluation.raw_score import FEW_ROWS, NOT_FEASIBLE, FewRowsScores, RawScore
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.plugin_calls import SUCCESS_LABEL, label_of
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import SCORES_ZERO, Code
-from bayplan.framework.traits import Reads
+from bayplan.framework.status import SCORES_ZERO, Code, Reads
 from bayplan.metrics.instruments import Count
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.intp)

@@ -7,7 +7,6 @@ from typing import Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.natural_order import natural_key
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -15,6 +14,7 @@ from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.explanation import NodeGroup
 from bayplan.framework.causes import LISTED, Cause, Detail, Listed, Pinned, listed, same_for_all, told
 from bayplan.framework.interface import DetailedFilterPlugin
+from bayplan.shown_text import natural_key
 
 
 class NodeOrder:

@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.natural_order import natural_key
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
-from bayplan.logs.printable_text import printable, shortened
+from bayplan.shown_text import counted, natural_key, printable, shortened
 
 LISTED: Final = 5
 """How many names of a list are told."""
@@ -156,9 +155,7 @@ class BlockingPods(msgspec.Struct, frozen=True, rename="camel", tag="antiAffinit
 
     def __str__(self) -> str:
         whose = "their" if self.theirs else "its"
-        more = {0: "", 1: "; likewise in 1 more domain"}.get(
-            self.more_domains, f"; likewise in {self.more_domains:,} more domains"
-        )
+        more = f"; likewise in {counted(self.more_domains, 'more domain')}" if self.more_domains else ""
         return f"{whose} anti-affinity in {shown(self.topology_key)}={shown(self.value)}, blocked by {self.pods}{more}"
 
 
@@ -202,7 +199,7 @@ class Skew(msgspec.Struct, frozen=True, rename="camel", tag="skew", tag_field="k
 
     def _fullness(self) -> str:
         """Say which domains there are and how many pods they have."""
-        pods = "1 pod" if self.most_pods == 1 else f"{self.most_pods} pods"
+        pods = counted(self.most_pods, "pod")
         if self.domains == 1:
             return f"{shown(self.value)} has {pods}"
         if self.pods == self.most_pods:

@@ -20,12 +20,10 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.causes import Detail
 from bayplan.framework.cluster_event import EventRegistration
-from bayplan.framework.effects import Effect
 from bayplan.framework.nominated_table import NominatedPods, NominatedTable
-from bayplan.framework.status import SKIP, Codes, Reason, Status
 
 # Plugins from outside take them from here.
-from bayplan.framework.traits import Normalize, Reads, Traits  # noqa: F401
+from bayplan.framework.status import SKIP, Codes, Effect, Normalize, Reads, Reason, Status, Traits  # noqa: F401
 
 Scores = NDArray[np.int64]
 """One score per row asked about, `(rows,) int64`."""

@@ -8,10 +8,8 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.effects import Effect
 from bayplan.framework.interface import CycleState, Plugin, Scores
-from bayplan.framework.status import Code, Codes, Reason, Status
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import Code, Codes, Effect, Reason, Status, Traits
 
 
 class StateError(RuntimeError):

@@ -7,12 +7,10 @@ from time import perf_counter
 from typing import Any
 
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo, Signature
-from bayplan.cache.pod_templates import PodTemplates
+from bayplan.cache.pod_info import PodInfo, PodTemplates, Signature
 from bayplan.config.connections import Extender
 from bayplan.config.types import Profile
 from bayplan.framework.cluster_event import WILDCARD, EventRegistration
-from bayplan.framework.effects import Effect
 from bayplan.framework.interface import (
     MAX_PERMIT_WAIT_SECONDS,
     Binding,
@@ -43,13 +41,13 @@ from bayplan.framework.plugin_calls import (
     SUCCESS_LABEL,
     WAIT_LABEL,
     PluginCalls,
+    first_that_makes_room,
     label_of,
     label_of_effects,
     label_of_part,
     label_of_permit,
 )
-from bayplan.framework.post_filters import first_that_makes_room
-from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.status import SUCCESS, Code, Effect, Status
 from bayplan.framework.waiting_pods import WaitingPods
 
 EXTENDER = "Extender"

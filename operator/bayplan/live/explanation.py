@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import structs
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.objects import Pod
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
@@ -14,14 +15,12 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.runtime import Framework
 from bayplan.live.answers import AttemptItem, DecisionItem, ExplanationAnswer, Nomination, WakingEvent
-from bayplan.live.cluster_view import ClusterCopy
-from bayplan.live.waiting import WaitingPodsCopy
+from bayplan.live.cluster_view import ClusterCopy, WaitingPodsCopy
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import FitError, SchedulingCycle
 from bayplan.scheduler.recent_decisions import FailedAttempt
-from bayplan.server.live import RefusedQuestionError
 
 _MOST_EVENTS: Final = 32
 

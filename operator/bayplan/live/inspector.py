@@ -11,6 +11,7 @@ from typing import Final, Protocol, TypeVar
 import msgspec
 
 from bayplan import __version__
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
@@ -25,14 +26,18 @@ from bayplan.live.answers import (
     QueueCounts,
     SummaryAnswer,
 )
-from bayplan.live.cluster_view import ClusterCopy, node_answer, nodes_answer, packing_answers, profile_answers
+from bayplan.live.cluster_view import (
+    ClusterCopy,
+    WaitingPodsCopy,
+    node_answer,
+    nodes_answer,
+    packing_answers,
+    profile_answers,
+)
 from bayplan.live.explanation import explanation_answer, find
-from bayplan.live.priority_class_list import ReadClasses
-from bayplan.live.simulation import simulation_answer
-from bayplan.live.waiting import WaitingPodsCopy
+from bayplan.live.simulation import ReadClasses, simulation_answer
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.recent_decisions import RecentDecision, RecentDecisions
-from bayplan.server.live import RefusedQuestionError
 
 MOST_WAITING: Final = 8
 """So many questions wait for their turn, or are worked out; each one more is told to come again."""

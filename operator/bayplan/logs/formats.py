@@ -1,15 +1,24 @@
-"""The two formats of a line, by kube-scheduler's names: text and JSON."""
+"""Lines of the log as text or as JSON, from messages whose fields are read out of their templates."""
 
 import json
 import logging
+import math
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Any, Final
+from functools import lru_cache
+from pathlib import PurePath
+from typing import Any, Final, NamedTuple
 
-from bayplan.logs.printable_text import printable
-from bayplan.logs.structured import Value, caller, split
+from bayplan.shown_text import printable
+
+Value = str | int | float | bool | None
+"""What a key of a line may have in JSON."""
+
+_CONVERSION: Final = r"%[-+ #0]*\d*(?:\.\d+)?([a-zA-Z])"
+_FIELD: Final = re.compile(rf" (\w+)=({_CONVERSION})([^\s%]*)")
+_ANY: Final = re.compile(rf"%%|{_CONVERSION}")
 
 V2: Final = logging.INFO - 2
 """Each placement and each verdict; what a watch was interrupted by."""
@@ -23,6 +32,99 @@ V5: Final = logging.INFO - 5
 V10: Final = logging.INFO - 10
 """Each plugin's score of each node; the same as DEBUG."""
 
+HIDDEN: Final = "[hidden]"
+# A password may have a "/" or an "@" that should have been escaped; what follows a host's colon is a port and a "/".
+_USERINFO: Final = re.compile(r"(?<=://)(?:[^/\s:]*:(?!\d+/)\S*|[^/\s]+)(?=@)")
+_BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[^\s'\",]+")
+# A JSON web token, as service accounts and OpenID providers have them: its first part is the base64 of '{"'.
+_TOKEN: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
+LONGEST_TEXT: Final = 16 * 1024
+"""Characters of a message, or of one value in JSON; so long a line is passed on whole by container runtimes."""
+
+LONGEST_TRACEBACK: Final = 64 * 1024
+"""Characters of a traceback."""
+
+# Made once: `json.dumps` would make one for each line.
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
+_PODS: Final = frozenset({"pod", "victim", "preemptor"})
+_MESSAGE_KEYS: Final = {"error": "err"}
+
+
+class _Field(NamedTuple):
+    key: str
+    conversion: str
+    kind: str
+    unit: str
+
+
+class _Template(NamedTuple):
+    text: str
+    arguments: int
+    fields: Sequence[_Field]
+
+
+def caller(record: logging.LogRecord) -> str:
+    """Return where the record was made, as klog has it: folder, file and line."""
+    return _place(record.pathname, record.lineno)
+
+
+@lru_cache(maxsize=1024)
+def _place(path: str, line: int) -> str:
+    return f"{'/'.join(PurePath(path).parts[-2:])}:{line}"
+
+
+def split(record: logging.LogRecord) -> tuple[str, list[tuple[str, Value]]]:
+    """Return the record's message, and its keys with their values as JSON has them.
+
+    A template is "what happened key=%s other=%d": the text may have conversions of its own, and nothing but keys comes
+    after it. Any other, as libraries have, is all message.
+    """
+    arguments = record.args
+    if not arguments or not isinstance(arguments, tuple) or not isinstance(record.msg, str):
+        return record.getMessage(), []
+    template = _parse(record.msg)
+    if len(arguments) != template.arguments + len(template.fields):
+        return record.getMessage(), []
+    of_text, of_fields = arguments[: template.arguments], arguments[template.arguments :]
+    text = template.text % of_text if of_text else template.text.replace("%%", "%")
+    return text, [
+        (field.key, _value(field, argument)) for field, argument in zip(template.fields, of_fields, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1024)
+def _parse(template: str) -> _Template:
+    first = _FIELD.search(template)
+    fields: list[_Field] = []
+    end = len(template)
+    if first is not None:
+        end = position = first.start()
+        while (match := _FIELD.match(template, position)) is not None:
+            fields.append(_Field(match[1], match[2], match[3], match[4]))
+            position = match.end()
+        if position != len(template):
+            end, fields = len(template), []
+    text = template[:end]
+    return _Template(text, sum(match[0] != "%%" for match in _ANY.finditer(text)), fields)
+
+
+def _value(field: _Field, argument: object) -> Value:
+    """Return what `%s` and `%r` show as it is, unless JSON cannot say it, and numbers as they are rounded."""
+    if field.unit:
+        return f"{field.conversion % argument}{field.unit}"
+    if field.kind in {"s", "r"}:
+        if argument is None or isinstance(argument, str | bool | int):
+            return argument
+        return argument if isinstance(argument, float) and math.isfinite(argument) else str(argument)
+    shown = field.conversion % argument
+    try:
+        number = float(shown)
+    except ValueError:
+        return shown
+    if not math.isfinite(number):
+        return shown
+    return int(shown) if field.kind == "d" else number
+
 
 def level_of(verbosity: int) -> int:
     """Return the level from which on lines are written at `-v verbosity`; 0 is INFO, each step one below it."""
@@ -32,15 +134,6 @@ def level_of(verbosity: int) -> int:
 def verbosity_of(level: int) -> int:
     """Return the smallest `-v` that writes lines of `level`."""
     return max(logging.INFO - level, 0)
-
-
-HIDDEN: Final = "[hidden]"
-
-# A password may have a "/" or an "@" that should have been escaped; what follows a host's colon is a port and a "/".
-_USERINFO: Final = re.compile(r"(?<=://)(?:[^/\s:]*:(?!\d+/)\S*|[^/\s]+)(?=@)")
-_BEARER: Final = re.compile(r"(?i)\b(bearer\s+)[^\s'\",]+")
-# A JSON web token, as service accounts and OpenID providers have them: its first part is the base64 of '{"'.
-_TOKEN: Final = re.compile(r"\beyJ[\w-]+\.[\w-]+\.[\w-]*")
 
 
 def redacted(text: str) -> str:
@@ -60,19 +153,6 @@ def redacted(text: str) -> str:
 def cut(text: str, length: int) -> str:
     """Return the first `length` characters of `text`, with a word that it was longer."""
     return text if len(text) <= length else f"{text[:length]}... ({len(text)} characters)"
-
-
-LONGEST_TEXT: Final = 16 * 1024
-"""Characters of a message, or of one value in JSON; so long a line is passed on whole by container runtimes."""
-
-LONGEST_TRACEBACK: Final = 64 * 1024
-"""Characters of a traceback."""
-
-# Made once: `json.dumps` would make one for each line.
-_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
-
-_PODS: Final = frozenset({"pod", "victim", "preemptor"})
-_MESSAGE_KEYS: Final = {"error": "err"}
 
 
 class LoggingFormat(StrEnum):

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TextIO
 
-from bayplan.logs.structured import caller
+from bayplan.logs.formats import caller
 
 LINES_PER_MINUTE: Final = 60
 """So many lines of one place are written in a minute; what is more is counted."""

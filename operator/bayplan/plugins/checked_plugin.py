@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.framework.interface import MAX_NODE_SCORE, PostFilterResult, PreFilterResult, Wait
-from bayplan.framework.status import Code, Reason, Status
-from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.framework.status import Code, Normalize, Reads, Reason, Status, Traits
 
 logger = logging.getLogger(__name__)
 

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import Traits
 
 
 class DefaultBinder:

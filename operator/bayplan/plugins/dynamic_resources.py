@@ -8,7 +8,6 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.effects import Effect
 from bayplan.framework.interface import (
     NOT_CONCERNED,
     CycleState,
@@ -17,8 +16,7 @@ from bayplan.framework.interface import (
     Rejections,
     Scores,
 )
-from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Normalize, Traits
+from bayplan.framework.status import SUCCESS, Code, Codes, Effect, Normalize, Reason, Status, Traits
 
 _WITHOUT_PRE_FILTER: Final = "not found"
 _NOTHING_TO_DEALLOCATE: Final = PostFilterResult(Status(Code.UNSCHEDULABLE))

@@ -13,7 +13,7 @@ from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import Reads, Traits
 
 _MAX_SIZE = 2**62
 _MIB = 1024 * 1024

@@ -20,8 +20,7 @@ from bayplan.config.types import NodeAffinityArgs
 from bayplan.framework.causes import Detail, LabelMismatch, Listed, listed, same_for_all, told
 from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 
 _ENFORCED = "node(s) didn't match scheduler-enforced node affinity"
 _OF_POD = "node(s) didn't match Pod's node affinity/selector"

@@ -17,8 +17,7 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Traits
 
 _RESTART_ALL = "RestartAllContainersOnContainerExits"
 _USER_NAMESPACES = "UserNamespacesHostNetworkSupport"

@@ -20,8 +20,7 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
 )
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
-from bayplan.framework.status import Code, Codes, Reason
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import Code, Codes, Reads, Reason, Traits
 
 _Amount = TypeVar("_Amount", int, Column)
 

@@ -10,8 +10,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import NODE_ADD, EventRegistration
 from bayplan.framework.interface import CycleState
-from bayplan.framework.status import Code, Codes, Reason
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import Code, Codes, Reads, Reason, Traits
 
 
 class NodeName:

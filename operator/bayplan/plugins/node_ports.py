@@ -14,8 +14,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.causes import Detail, PortsTaken, first_found, listed
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration, QueueingHint
 from bayplan.framework.interface import CycleState, PreFilterResult
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Traits
 
 
 class HostPortsInUse(UsageView):

@@ -20,8 +20,7 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.framework.interface import CycleState
-from bayplan.framework.status import Code, Codes, Reason
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import Code, Codes, Reads, Reason, Traits
 
 _CORDONED = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 

@@ -11,7 +11,7 @@ from bayplan.config.plugin_sets import UPSTREAM_PLUGINS
 from bayplan.config.types import EXTENSION_POINTS, PLUGIN_SET_KEYS, OpaqueArgs, Profile, SchedulerConfiguration
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import Plugin
-from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.framework.status import Normalize, Reads, Traits
 from bayplan.plugins.checked_plugin import METHODS, CheckedPlugin, traits_of
 
 GROUP: Final = "bayplan.plugins"

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import Traits
 from bayplan.queue.scheduling_queue import priority_sort
 
 

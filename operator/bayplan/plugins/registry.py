@@ -35,9 +35,11 @@ from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_headroom import NodeHeadroom
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
-from bayplan.plugins.node_resources.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from bayplan.plugins.node_resources.node_resources_balanced_allocation import (
+    NodeResourcesBalancedAllocation,
+    ResultingBalance,
+)
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.node_resources.resulting_balance import ResultingBalance
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.out_of_tree import extends, load_out_of_tree

@@ -5,8 +5,7 @@ from typing import ClassVar
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import TARGET_POD_GATES, EventRegistration
-from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import SUCCESS, Code, Status, Traits
 
 
 class SchedulingGates:

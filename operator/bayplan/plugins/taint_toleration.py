@@ -20,8 +20,7 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.framework.interface import CycleState, Scores
-from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.framework.status import SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _SOFT_EFFECT = "PreferNoSchedule"

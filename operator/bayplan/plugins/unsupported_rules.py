@@ -6,8 +6,7 @@ from typing import ClassVar
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, PreFilterResult
-from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import SUCCESS, Code, Status, Traits
 
 _PLUGIN = "DynamicResources"
 

@@ -20,8 +20,7 @@ from bayplan.framework.cluster_event import (
     cluster_event,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Status, Traits
 from bayplan.plugins.volumes.claims import claim_hint, claim_not_found, named_claims
 from bayplan.plugins.volumes.volumes_in_use import VolumesInUse, are_in_conflict, disk_uses
 

@@ -22,8 +22,7 @@ from bayplan.framework.cluster_event import (
     cluster_event,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Status, Traits
 from bayplan.plugins.volumes.claims import (
     WAIT_FOR_FIRST_CONSUMER,
     claim_class,

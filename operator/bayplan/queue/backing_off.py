@@ -4,8 +4,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from bayplan.queue.keyed_heap import KeyedHeap, SortKey
-from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queued_pod import KeyedHeap, QueuedPodInfo, SortKey
 
 
 @dataclass(slots=True, eq=False)

@@ -1,12 +1,9 @@
-"""Which events may help which rejected pod, and which events an update of a pod is.
-
-Upstream: queueingHintMap and isPodWorthRequeuing. No plugin is Pending here, so there is no strategy but to back off.
-"""
+"""What the queue needs of a profile, and which waiting pods an event may help (upstream: QueueingHintFn)."""
 
 import logging
 import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Final
@@ -18,16 +15,74 @@ from bayplan.cache.resources import encoded_size
 from bayplan.framework.cluster_event import (
     ActionType,
     ClusterEvent,
+    EventRegistration,
     EventResource,
     QueueingHint,
     QueueingHintFn,
     cluster_event,
 )
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code, Status
 from bayplan.metrics.instruments import Histogram
-from bayplan.queue.queue_profile import QueueProfile
 from bayplan.queue.queued_pod import QueuedPodInfo
 
 logger = logging.getLogger(__name__)
+
+_Hints = tuple[QueueingHintFn | None, ...]
+QueueingHintMap = Mapping[str, Mapping[str, _Hints]]
+"""For one event, by profile, the plugins that registered for it with their hints; other profiles are left out."""
+
+EVENTS_PER_SAMPLE: Final = 10
+"""The hints of one of so many events are measured."""
+
+_EVENT_BYTES: Final = 500
+_BYTES_PER_ENCODED_BYTE: Final = 10
+"""What an object takes in memory for a byte of it as encoded; pods and nodes take 5 to 8."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProfile:
+    """What the queue needs of a scheduling profile.
+
+    `pre_enqueue` gives the refusal that holds a pod back, or a status that is ok. `registrations` are the events that
+    may help the pods each plugin rejected; a gating plugin must register the event that ends its gate. Pods with the
+    same `shape` get the same answers of all hints about nodes; a pod whose shape is None is like no other.
+    """
+
+    pre_enqueue: Callable[[PodInfo], Status]
+    registrations: Mapping[str, Sequence[EventRegistration]]
+    shape: Callable[[PodInfo], Hashable] = lambda pod: None
+
+    def gate(self, pod: PodInfo) -> Status:
+        """Return what `pre_enqueue` says; a gate that cannot answer holds the pod."""
+        try:
+            return self.pre_enqueue(pod)
+        except Exception:
+            # It runs again on an update.
+            logger.exception("PreEnqueue failed, pod is held back pod=%s", pod.key)
+            return Status(Code.ERROR, ("the check failed",), "PreEnqueue")
+
+    def shape_or_none(self, pod: PodInfo) -> Hashable:
+        """Return the pod's shape; None for a pod nobody can read: its next attempt reports why."""
+        try:
+            return self.shape(pod)
+        except Exception:  # noqa: BLE001  as above
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class QueueSettings:
+    """All that a configuration says of the queue: its profiles by name, the order of pods, and the back-offs."""
+
+    profiles: Mapping[str, QueueProfile]
+    sort_key: Callable[[PodInfo, float], tuple[Any, ...]]
+    initial_backoff_seconds: int
+    max_backoff_seconds: int
+
+
+def queue_profile(framework: Framework) -> QueueProfile:
+    """Return what the queue needs of this profile."""
+    return QueueProfile(framework.run_pre_enqueue, framework.registrations(), framework.signature)
 
 
 _POD_UPDATES = {
@@ -43,18 +98,6 @@ _POD_UPDATES = {
     }
     for resource in (EventResource.ASSIGNED_POD, EventResource.TARGET_POD)
 }
-
-
-_Hints = tuple[QueueingHintFn | None, ...]
-QueueingHintMap = Mapping[str, Mapping[str, _Hints]]
-"""For one event, by profile, the plugins that registered for it with their hints; other profiles are left out."""
-
-
-EVENTS_PER_SAMPLE: Final = 10
-"""The hints of one of so many events are measured."""
-_EVENT_BYTES: Final = 500
-_BYTES_PER_ENCODED_BYTE: Final = 10
-"""What an object takes in memory for a byte of it as encoded; pods and nodes take 5 to 8."""
 
 
 class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):

@@ -8,15 +8,16 @@ from itertools import count
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.metrics.table import Metrics
-from bayplan.queue.event_moves import KEPT_MOVE_BYTES, EventMoves
-from bayplan.queue.in_flight import KEPT_EVENT_BYTES, InFlightPods
-from bayplan.queue.kept_room import KeptRoom
-from bayplan.queue.keyed_heap import SortKey
-from bayplan.queue.nominator import Nominator
-from bayplan.queue.pod_updates import PodUpdates
-from bayplan.queue.queue_profile import QueueProfile, QueueSettings
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, backoff_expiration
-from bayplan.queue.queueing_hints import ObservedEvent, QueueingHintMaps, is_in_flight_pod_worth_requeuing
+from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
+from bayplan.queue.nominator import KeptRoom, Nominator
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SortKey, backoff_expiration
+from bayplan.queue.queueing_hints import (
+    ObservedEvent,
+    QueueingHintMaps,
+    QueueProfile,
+    QueueSettings,
+    is_in_flight_pod_worth_requeuing,
+)
 from bayplan.queue.sub_queues import SubQueues
 
 _CONFIGURATION_CHANGE = "ConfigurationChange"

@@ -8,10 +8,9 @@ import msgspec
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.effects import Effect
 from bayplan.framework.interface import Binding
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Diagnosis, Status
+from bayplan.framework.status import Code, Diagnosis, Effect, Status
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue

@@ -24,8 +24,7 @@ from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
-from bayplan.scheduler.permit_wait import PermitWaits
-from bayplan.scheduler.pre_bind import PreBindError, perform_effects
+from bayplan.scheduler.pre_bind import PermitWaits, PreBindError, perform_effects
 from bayplan.scheduler.turns import Turn
 
 logger = logging.getLogger(__name__)

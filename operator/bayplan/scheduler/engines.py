@@ -12,12 +12,11 @@ from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queue_profile import QueueSettings, queue_profile
+from bayplan.queue.queueing_hints import QueueSettings, queue_profile
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.extender.binder import ExtenderBinder
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
-from bayplan.scheduler.extender.cycle import ExtendedCycle, pod_from_api
+from bayplan.scheduler.extender.cycle import ExtendedCycle, ExtenderBinder, pod_from_api
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,7 +18,7 @@ from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResou
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.node_backoff import NodeBackoff
+from bayplan.scheduler.kubelet_rejections import NodeBackoff
 
 logger = logging.getLogger(__name__)
 

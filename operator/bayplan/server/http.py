@@ -14,14 +14,12 @@ from bayplan.api.errors import CredentialsError
 from bayplan.api.token_bucket import TokenBucket
 from bayplan.server.access import Security, only_this_machine, only_who_may
 from bayplan.server.answers import answer, plain
-from bayplan.server.connection import DRAIN_SECONDS, Connection, Open, RequestTurns
-from bayplan.server.connections import Connections, peer_of
+from bayplan.server.connection import DRAIN_SECONDS, Connection, Connections, Open, RequestTurns, peer_of
 from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
 from bayplan.server.live import MAX_BODY_BYTES
-from bayplan.server.scrapes import OPENMETRICS_TYPE, Scrapes
-from bayplan.server.slis import SliCollector
+from bayplan.server.metrics import OPENMETRICS_TYPE, Scrapes, SliCollector
 from bayplan.server.turns import Turns
 
 logger = logging.getLogger(__name__)

@@ -8,9 +8,9 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from bayplan.api.live_paths import ALL_THAT_FIT, PREFIX, SIMULATE
-from bayplan.logs.printable_text import one_line
+from bayplan.api.live_paths import ALL_THAT_FIT, PREFIX, SIMULATE, RefusedQuestionError
 from bayplan.server.answers import answer
+from bayplan.shown_text import one_line
 
 logger = logging.getLogger(__name__)
 
@@ -18,15 +18,6 @@ MAX_BODY_BYTES: Final = 512 * 2**10
 _LONGEST_TEXT: Final = 1000
 _MOST_ON_A_PAGE: Final = 1000
 _JSON: Final = "application/json"
-
-
-class RefusedQuestionError(Exception):
-    """Raised for a question that has no answer; `status` is told, and after how many seconds to ask again."""
-
-    def __init__(self, status: HTTPStatus, message: str, retry_after: int | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.retry_after = retry_after
 
 
 class Inspector(Protocol):
@@ -57,15 +48,6 @@ class Inspector(Protocol):
 def live_routes(inspector: Inspector) -> list[web.RouteDef]:
     """Return the routes of `/bayplan/v1`; they name pods and nodes, so they are for whoever HttpServer lets in."""
 
-    async def summary(_: web.Request) -> bytes:
-        return await inspector.summary()
-
-    async def nodes(_: web.Request) -> bytes:
-        return await inspector.nodes()
-
-    async def node(request: web.Request) -> bytes:
-        return await inspector.node(request.match_info["name"])
-
     async def queue(request: web.Request) -> bytes:
         query = request.query
         limit = _number(query, "limit", 100, _MOST_ON_A_PAGE)
@@ -84,9 +66,9 @@ def live_routes(inspector: Inspector) -> list[web.RouteDef]:
         return await inspector.simulation(await request.read(), count)
 
     return [
-        web.get(f"{PREFIX}/summary", answered(summary)),
-        web.get(f"{PREFIX}/nodes", answered(nodes)),
-        web.get(f"{PREFIX}/nodes/{{name:[^/]+}}", answered(node)),
+        web.get(f"{PREFIX}/summary", answered(lambda _: inspector.summary())),
+        web.get(f"{PREFIX}/nodes", answered(lambda _: inspector.nodes())),
+        web.get(f"{PREFIX}/nodes/{{name:[^/]+}}", answered(lambda asked: inspector.node(asked.match_info["name"]))),
         web.get(f"{PREFIX}/queue", answered(queue)),
         web.get(f"{PREFIX}/decisions", answered(decisions)),
         web.get(f"{PREFIX}/namespaces/{{namespace}}/pods/{{name}}/explanation", answered(explanation)),

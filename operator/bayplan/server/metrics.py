@@ -1,21 +1,36 @@
-"""Exports metrics in prometheus-client's form: the table's, and numbers that are read from the engine at the scrape."""
+"""Exports metrics in prometheus-client's form, worked out rarely and in small steps, and those of health checks."""
 
-from collections.abc import Callable, Iterable, Mapping
+import asyncio
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import accumulate
-from typing import Any
+from typing import Any, Final
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
 from bayplan.metrics.instruments import Counter, Gauge, GroupCounter, Histogram
 from bayplan.metrics.table import Metrics
+from bayplan.server.health import HealthChecks
 
 LabelValues = tuple[str, ...]
 Values = Mapping[Any, float]
 """A number by label values; where there is one label, its value may stand alone."""
 _Any = tuple[Any, ...]
+
+PROCESS_START: Final = "process_start_time_seconds"
+"""The metric that says it, in `/metrics` and `/metrics/slis` (upstream: component-base metrics/processstarttime.go)."""
+
+_READ_AT: Final = time.time()
+
+TEXT_FORMAT = "text/plain; version=0.0.4"
+OPENMETRICS_TYPE = "application/openmetrics-text"
+OPENMETRICS_FORMAT = f"{OPENMETRICS_TYPE}; version=1.0.0"
+KEPT_SECONDS = 1.0
+_OPENMETRICS_END = b"# EOF\n"
 
 
 class SchedulerMetrics(Metrics):
@@ -72,3 +87,112 @@ def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values) -> 
     for labels, value in values.items():
         family.add_metric((labels,) if isinstance(labels, str) else labels, value)
     return family
+
+
+def process_start_seconds() -> float:
+    """Return when the process began, in seconds since the epoch; where the kernel is silent, when this was loaded."""
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    started = registry.get_sample_value(PROCESS_START)
+    return _READ_AT if started is None else started
+
+
+class SliCollector(Collector):
+    """Exports the last result of each check, how often it ended in which way, and since when that is counted.
+
+    Only probes run the checks.
+    """
+
+    def __init__(self, health: HealthChecks) -> None:
+        self._health = health
+        self._started = process_start_seconds()
+
+    def collect(self) -> Iterable[Metric]:
+        """All three metrics."""
+        outcomes = self._health.outcomes
+        yield gauge(
+            "kubernetes_healthcheck",
+            "Result of the last run of a health check: 1 is success.",
+            ("name", "type"),
+            {(name, endpoint): float(outcome.healthy) for (endpoint, name), outcome in outcomes.items()},
+        )
+        yield counter(
+            "kubernetes_healthchecks_total",
+            "Number of times that a health check was run, by its result.",
+            ("name", "type", "status"),
+            {
+                (name, endpoint, status): count
+                for (endpoint, name), outcome in outcomes.items()
+                for status, count in (("success", outcome.successes), ("error", outcome.errors))
+                if count
+            },
+        )
+        yield gauge(PROCESS_START, "Start time of the process since unix epoch in seconds.", (), {(): self._started})
+
+
+class Scrapes:
+    """Works out the text of all metrics at most once a second, whoever asks, and lets the loop go on meanwhile.
+
+    HttpServer relies on it. All who ask in one format get the same text until it is a second old. The loop turns after
+    each metric, so no decision waits for more than one of them. A metric is consistent in itself. Those whose names are
+    `disabled` are left out.
+    """
+
+    def __init__(
+        self,
+        registry: CollectorRegistry,
+        *,
+        disabled: Collection[str] = (),
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._registry = registry
+        self._disabled = frozenset(disabled)
+        self._clock = clock
+        self._kept: dict[str, _Text] = {}
+
+    async def text(self, *, openmetrics: bool) -> tuple[bytes, str]:
+        """Return the text and its content type; raises what a collector raises."""
+        wanted = OPENMETRICS_FORMAT if openmetrics else TEXT_FORMAT
+        kept = self._kept.get(wanted)
+        if kept is None or self._clock() - kept.done_at >= KEPT_SECONDS:
+            kept = self._kept[wanted] = _Text(self._registry, self._disabled, wanted, self._clock)
+        # Whoever asked first may leave; the others still wait for it.
+        return await asyncio.shield(kept.task), kept.content_type
+
+
+class _Text:
+    """One text in the making, or made at `done_at`."""
+
+    def __init__(
+        self, registry: CollectorRegistry, disabled: frozenset[str], wanted: str, clock: Callable[[], float]
+    ) -> None:
+        self._registry = registry
+        self._disabled = disabled
+        self._encode, self.content_type = choose_encoder(wanted)
+        self._clock = clock
+        self.done_at = float("inf")
+        self.task = asyncio.create_task(self._work_out())
+
+    async def _work_out(self) -> bytes:
+        try:
+            parts = []
+            for metric in self._registry.collect():
+                # A counter has lost the end of its name here.
+                if metric.name not in self._disabled and f"{metric.name}_total" not in self._disabled:
+                    parts.append(self._encode(_One(metric)).removesuffix(_OPENMETRICS_END))
+                await asyncio.sleep(0)
+            if self.content_type.startswith(OPENMETRICS_TYPE):
+                parts.append(_OPENMETRICS_END)
+            return b"".join(parts)
+        finally:
+            self.done_at = self._clock()
+
+
+class _One(Collector):
+    """A single metric, as the encoders take it."""
+
+    def __init__(self, metric: Metric) -> None:
+        self._metric = metric
+
+    def collect(self) -> Iterable[Metric]:
+        return (self._metric,)

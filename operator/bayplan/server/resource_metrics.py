@@ -15,7 +15,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_hugepages, is_supported_pod_level_resource
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.answers import HEADERS
-from bayplan.server.scrapes import TEXT_FORMAT
+from bayplan.server.metrics import TEXT_FORMAT
 
 
 def exact_requests(spec: PodSpec) -> Nanos:

@@ -6,10 +6,10 @@ from typing import Final
 
 from msgspec import UNSET
 
-from bayplan.api.natural_order import natural_key
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
+from bayplan.shown_text import natural_key
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.repack import repack_lines
 from bayplan.simulate.report import Compared, Comparison, MovedPod, Report

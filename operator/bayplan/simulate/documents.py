@@ -10,8 +10,8 @@ import msgspec
 
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, YAMLPlace, yaml_documents
+from bayplan.config.document import Positions
 from bayplan.config.errors import InputError, quote
-from bayplan.config.positions import Positions
 
 MAX_DEPTH: Final = 64
 """Deepest nesting of YAML; Kubernetes objects stay far below."""

@@ -9,10 +9,10 @@ from typing import Any, Final
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import PodSpec
 from bayplan.api.quantity import QuantityError, nano
-from bayplan.api.selectors import compile_label_selector
+from bayplan.api.selectors import compile_label_selector, label_value_problems
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, quote, required, unsupported
 from bayplan.config.fields import Fields
-from bayplan.config.labels import decode_node_affinity, label_value_problems, validate_label_name
+from bayplan.config.labels import decode_node_affinity, validate_label_name
 from bayplan.simulate.documents import Decoder
 from bayplan.simulate.refusals import AdmissionError, check_constraints, check_containers
 

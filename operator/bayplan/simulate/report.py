@@ -11,9 +11,8 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.api.timestamps import format_time
-from bayplan.cache.lower_bound import fewest_for_sizes
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.packing import Packing
+from bayplan.cache.packing import Packing, fewest_for_sizes
 from bayplan.cache.resources import PODS, PodRequests
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion

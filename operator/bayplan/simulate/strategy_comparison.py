@@ -18,7 +18,7 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.explain.text import outcome_text
+from bayplan.explain.explanation import outcome_text
 from bayplan.framework.causes import shown
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.scheduler.cycle import FitError, Placement

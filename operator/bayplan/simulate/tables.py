@@ -12,10 +12,9 @@ from rich.text import Text
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from bayplan.explain.explanation import Explanation
-from bayplan.explain.text import lines
-from bayplan.logs.printable_text import printable
+from bayplan.explain.explanation import Explanation, lines
 from bayplan.scheduler.cycle import Placement
+from bayplan.shown_text import printable
 from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import drain_lines
 from bayplan.simulate.report import Allocation, Preemption, PreemptionCandidate, Summary

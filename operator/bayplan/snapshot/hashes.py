@@ -1,12 +1,15 @@
-"""Texts replaced by keyed hashes, the same text by the same hash everywhere."""
+"""Keyed hashes in place of names in a redacted snapshot, also in the names that controllers make of these."""
 
 import hmac
 import re
 from base64 import b32encode
-from collections.abc import Collection
-from typing import Final
+from collections.abc import Collection, Iterable
+from typing import Any, Final
 
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import Pod
 from bayplan.api.selectors import is_label_key, is_label_value
+from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.plugins.image_locality import normalized_image_name
 from bayplan.plugins.volumes.csi_migration import (
     BETA_REGION,
@@ -18,6 +21,7 @@ from bayplan.plugins.volumes.csi_migration import (
     ZONE_LABELS,
     ZONE_SEPARATOR,
 )
+from bayplan.simulate.workloads import StatefulSet
 
 _LENGTH: Final = 16
 """Characters of a hash, of five bits each: of a million texts two are as good as never alike."""
@@ -63,6 +67,8 @@ _AWS_DISK: Final = re.compile(r"(?:aws://[^/]*/+)?(vol-[^/]*)/*")
 _AWS: Final = "aws://"
 _GCE_DISK: Final = re.compile(r"projects/([^/]*)/(zones|regions)/([^/]*)/disks/(.*)", re.DOTALL)
 _UNSPECIFIED: Final = "UNSPECIFIED"
+
+_NUMBERED: Final = re.compile(r"(.+)-([0-9]+)", re.DOTALL)
 
 
 class Hashes:
@@ -142,3 +148,61 @@ class Hashes:
     def _digest(self, text: str) -> str:
         digest = hmac.digest(self._key, text.encode("utf-8", "surrogatepass"), "sha256")
         return b32encode(digest).decode().lower().rstrip("=")
+
+
+class MadeNames:
+    """The pods of StatefulSets, their claims, and the claims of ephemeral volumes, among `objects`.
+
+    Simulations work such names out, to know which pods and claims are there: a pod `db-0` of the StatefulSet `db` is
+    called after the hash of `db`, and keeps its number.
+    """
+
+    def __init__(self, objects: Iterable[Any], hashes: Hashes) -> None:
+        self._hashes = hashes
+        self._pods: dict[tuple[str, str], str] = {}
+        self._claims: dict[tuple[str, str], str] = {}
+        templates: dict[tuple[str, str], str] = {}
+        claims: list[PersistentVolumeClaim] = []
+        pods: list[Pod] = []
+        for obj in objects:
+            if isinstance(obj, Pod):
+                self._take_pod(obj)
+                pods.append(obj)
+            elif isinstance(obj, StatefulSet):
+                meta = obj.metadata
+                for claim in obj.spec.volume_claim_templates or ():
+                    hashed = f"{hashes.name(claim.metadata.name)}-{hashes.name(meta.name)}"
+                    templates[meta.namespace, f"{claim.metadata.name}-{meta.name}"] = hashed
+            elif isinstance(obj, PersistentVolumeClaim):
+                claims.append(obj)
+        for claim in claims:
+            self._take_claim(claim.metadata, templates)
+        for pod in pods:
+            self._take_ephemeral(pod)
+
+    def pod(self, namespace: str, name: str) -> str:
+        """What a pod is called."""
+        return self._pods.get((namespace, name)) or self._hashes.name(name)
+
+    def claim(self, namespace: str, name: str) -> str:
+        """What a claim is called."""
+        return self._claims.get((namespace, name)) or self._hashes.name(name)
+
+    def _take_pod(self, pod: Pod) -> None:
+        meta = pod.metadata
+        numbered = _NUMBERED.fullmatch(meta.name)
+        owner = next((each for each in meta.owner_references or () if each.controller), None)
+        if numbered is not None and owner is not None and (owner.kind, owner.name) == ("StatefulSet", numbered[1]):
+            self._pods[meta.namespace, meta.name] = f"{self._hashes.name(owner.name)}-{numbered[2]}"
+
+    def _take_claim(self, meta: ObjectMeta, templates: dict[tuple[str, str], str]) -> None:
+        numbered = _NUMBERED.fullmatch(meta.name)
+        if numbered is not None and (made := templates.get((meta.namespace, numbered[1]))) is not None:
+            self._claims[meta.namespace, meta.name] = f"{made}-{numbered[2]}"
+
+    def _take_ephemeral(self, pod: Pod) -> None:
+        meta = pod.metadata
+        for volume in pod.spec.volumes or ():
+            if volume.ephemeral is not None:
+                made = f"{self.pod(meta.namespace, meta.name)}-{self._hashes.name(volume.name)}"
+                self._claims[meta.namespace, f"{meta.name}-{volume.name}"] = made

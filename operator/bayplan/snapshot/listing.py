@@ -14,10 +14,9 @@ from bayplan.api.backoff import Backoff, WatchTiming, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
-from bayplan.api.list_pages import PAGE_SIZE, list_pages
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage, WatchSource
+from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
 from bayplan.config.errors import quote
 from bayplan.simulate.documents import Decoder, field_error
 from bayplan.simulate.workloads import JobStatus

@@ -39,8 +39,7 @@ from bayplan.api.storage_objects import (
 from bayplan.api.workload_objects import PodDisruptionBudgetStatus, RuntimeClassScheduling, ServiceSpec
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.simulate.workloads import ReplicationControllerSpec
-from bayplan.snapshot.hashes import Hashes
-from bayplan.snapshot.made_names import MadeNames
+from bayplan.snapshot.hashes import Hashes, MadeNames
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is, structs_in
 
 KEPT: Final = frozenset(

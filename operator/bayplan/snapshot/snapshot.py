@@ -1,9 +1,15 @@
-"""A snapshot of a live cluster: everything that decisions depend on, and nothing else."""
+"""The file of a snapshot: there is the whole of it, or what was there before."""
 
+import gzip
+import os
 import secrets
+import sys
+import tempfile
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final
+from pathlib import Path
+from typing import IO, Any, Final, cast
 
 import msgspec
 
@@ -12,6 +18,64 @@ from bayplan.api.workload_objects import LimitRange, PriorityClass, RuntimeClass
 from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects
 from bayplan.snapshot.redaction import Redaction
+
+STDOUT: Final = "-"
+"""The file name that stands for standard output."""
+_GZIP: Final = ".gz"
+_LEVEL: Final = 6
+
+ESSENTIAL: Final = frozenset({PODS.plural, NODES.plural})
+"""Without these there is no snapshot."""
+
+_KEY_BYTES = 32
+
+
+def write(name: str, pieces: Iterable[bytes]) -> None:
+    """Write the pieces to the file, compressed by gzip if its name ends in .gz; only its owner may read it.
+
+    They are written to a file beside it that takes its place when all of them are on the disk. What is no regular file,
+    such as a pipe, is written to as it is.
+
+    Raises:
+        OSError: it cannot be written; what was there before is still there.
+    """
+    if name == STDOUT:
+        for piece in pieces:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(os.path.realpath(name))
+    if path.exists() and not path.is_file():
+        with path.open("wb") as opened:
+            _write(opened, pieces, compressed=name.endswith(_GZIP))
+        return
+    with _replacing(path) as opened:
+        _write(opened, pieces, compressed=name.endswith(_GZIP))
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[IO[bytes]]:
+    descriptor, beside = tempfile.mkstemp(prefix=f".{path.name[:64]}.", suffix=".part", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as opened:
+            yield opened
+            opened.flush()
+            os.fsync(opened.fileno())
+        Path(beside).replace(path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def _write(opened: IO[bytes], pieces: Iterable[bytes], *, compressed: bool) -> None:
+    if not compressed:
+        opened.writelines(pieces)
+        return
+    # Without a time, so that equal snapshots are equal files.
+    with gzip.GzipFile(fileobj=opened, mode="wb", compresslevel=_LEVEL, filename="", mtime=0) as packed:
+        for piece in pieces:
+            cast("IO[bytes]", packed).write(piece)
+
 
 _AS_WORKLOADS: Final = {kind.__name__: kind for kind in WORKLOADS.values()}
 
@@ -35,8 +99,6 @@ KINDS: Final[Sequence[Resource]] = (
 
 Of those a simulation makes pods that the cluster's controllers would not make now.
 """
-ESSENTIAL: Final = frozenset({PODS.plural, NODES.plural})
-"""Without these there is no snapshot."""
 
 
 def right_to_list(resource: Resource) -> str:
@@ -55,9 +117,6 @@ def document(objects: Iterable[tuple[Resource, Any]]) -> Iterator[bytes]:
         yield separator + head[:-1] + (b"," if len(body) > 2 else b"") + body[1:]
         separator = b",\n"
     yield b"\n]}\n"
-
-
-_KEY_BYTES = 32
 
 
 @dataclass(slots=True)

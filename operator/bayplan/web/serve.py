@@ -1,19 +1,198 @@
-"""Serves the page until it is interrupted."""
+"""The routes of the page, served on loopback until that is interrupted, and the guard that lets one browser in."""
 
 import asyncio
+import secrets
 import signal
 import socket
 from collections.abc import Callable
+from http import HTTPStatus
+from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any, Final, Protocol
 
+import msgspec
 from aiohttp import web
+from aiohttp.typedefs import Handler, Middleware
 
-from bayplan.server.live import Inspector
-from bayplan.web.guard import LOOPBACK, Guard
-from bayplan.web.pages import make_app
-from bayplan.web.updates import Updates
+from bayplan.api.live_paths import RefusedQuestionError
+from bayplan.live.answers import ExplanationAnswer
+from bayplan.server.answers import plain
+from bayplan.server.live import MAX_BODY_BYTES, Inspector, answered, count_asked, live_routes
+from bayplan.web.updates import Updates, told_placement, told_pod
+
+LOOPBACK: Final = "127.0.0.1"
+OPEN: Final = "/open"
+"""Where the page exchanges the token."""
+PAGE: Final = "/"
+"""The page itself. It and what is below `/static/` tell nothing of a cluster, and are for everybody."""
+PAGE_POLICY: Final = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "connect-src 'self'",
+        "img-src 'self' data:",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ]
+)
+"""Nothing inline, nothing from elsewhere, and in nobody's frame."""
+_HEADERS: Final = {
+    "Content-Security-Policy": PAGE_POLICY,
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+_OWN: Final = ("same-origin", "none")
+"""What `Sec-Fetch-Site` says of the page itself, and of an address that was typed in."""
+_SAFE: Final = ("GET", "HEAD")
+
+
+class Guard:
+    """Tells of the cluster whoever brings the token once, and the browser that did from then on; the routes rely on it.
+
+    Every request must name this server by the address it listens at, so that no other site reaches it by a name of its
+    own, and must not come from another site's page, which may lead to the page and no further. The token is good for
+    one browser and is then forgotten. What that gets for it is another secret, which the page keeps for itself and
+    shows in a header: a cookie would be sent to all servers of this machine, whichever port and user they are of.
+    """
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._hosts = {f"{LOOPBACK}:{port}", f"localhost:{port}"}
+        self._token: str | None = secrets.token_urlsafe(32)
+        self._session = secrets.token_urlsafe(32)
+
+    @property
+    def address(self) -> str:
+        """Where a browser gets in, once."""
+        return f"http://{LOOPBACK}:{self._port}{PAGE}?token={self._token or ''}"
+
+    def install(self, app: web.Application) -> None:
+        """Have all of the application's answers pass this guard."""
+        app.middlewares.append(self._middleware())
+        app.on_response_prepare.append(_harden)
+        app.router.add_post(OPEN, self._open)
+
+    def _middleware(self) -> Middleware:
+        @web.middleware
+        async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+            refusal = self._refusal(request)
+            return await handler(request) if refusal is None else plain(*refusal)
+
+        return guarded
+
+    def _refusal(self, request: web.Request) -> tuple[int, None, str] | None:
+        headers = request.headers
+        host = headers.get("Host", "")
+        if host not in self._hosts:
+            return HTTPStatus.FORBIDDEN, None, f"this page is at http://{LOOPBACK}:{self._port} and nowhere else\n"
+        origin = headers.get("Origin")
+        if origin is None and request.method not in _SAFE:
+            return HTTPStatus.FORBIDDEN, None, "a request that asks for work must say where it comes from\n"
+        own = headers.get("Sec-Fetch-Site", "none") in _OWN
+        led_here = request.path == PAGE and headers.get("Sec-Fetch-Mode") == "navigate"
+        if (origin is not None and origin != f"http://{host}") or not (own or led_here):
+            return HTTPStatus.FORBIDDEN, None, "another site's page may not ask here\n"
+        if request.path in {PAGE, OPEN} or request.path.startswith("/static/"):
+            return None
+        if _same(headers.get("Authorization", ""), f"Bearer {self._session}"):
+            return None
+        return HTTPStatus.UNAUTHORIZED, None, "open the address that bayplan web printed; it is good for one browser\n"
+
+    async def _open(self, request: web.Request) -> web.StreamResponse:
+        if self._token is None or not _same(await request.text(), self._token):
+            text = "this address was used before, or is not the one that was printed: start bayplan web again\n"
+            return plain(HTTPStatus.FORBIDDEN, text=text)
+        self._token = None
+        return web.Response(text=self._session)
+
+
+def _same(given: str, secret: str) -> bool:
+    return secrets.compare_digest(given.encode(errors="replace"), secret.encode())
+
+
+async def _harden(_: web.Request, response: web.StreamResponse) -> None:
+    response.headers.update(_HEADERS)
+    response.headers.setdefault("Cache-Control", "no-store")
+    response.headers["Server"] = "bayplan"
+
+
+_TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 _SHUTDOWN_SECONDS: Final = 1.0
+
+
+def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Application:
+    """Return the application that serves the page and what it asks of `source`, to whoever `guard` lets in."""
+    app = web.Application(client_max_size=MAX_BODY_BYTES)
+    guard.install(app)
+    app.router.add_routes(live_routes(source))
+    for path, body, kind in _page_files():
+        app.router.add_get(path, _file(body, kind))
+
+    async def events(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
+        await response.prepare(request)
+        async for event in updates.events():
+            await response.write(event)
+        return response
+
+    async def told(request: web.Request) -> bytes:
+        query = request.query
+        explained = await source.explanation(query.get("namespace", ""), query.get("name", ""))
+        return msgspec.json.encode(told_pod(msgspec.json.decode(explained, type=ExplanationAnswer)))
+
+    async def asked(request: web.Request) -> bytes:
+        count = count_asked(request)
+        try:
+            text = await request.read()
+        except web.HTTPRequestEntityTooLarge:
+            most = f"it is larger than the {MAX_BODY_BYTES // 1024} KiB of one question"
+            raise RefusedQuestionError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, most) from None
+        return msgspec.json.encode(await told_placement(source, text, count))
+
+    app.router.add_get("/events", events)
+    app.router.add_get("/told", answered(told))
+    app.router.add_post("/asked", answered(asked))
+
+    async def end_streams(_: web.Application) -> None:
+        await updates.close()
+
+    app.on_shutdown.append(end_streams)
+    return app
+
+
+def _page_files() -> list[tuple[str, bytes, str]]:
+    static = files("bayplan.web") / "static"
+    found = [(f"/static/{path}", each.read_bytes(), _type(each.name)) for path, each in _walk(static, "")]
+    index = (static / "index.html").read_bytes()
+    return [("/", index, _type("index.html")), *found]
+
+
+def _walk(folder: Traversable, path: str) -> list[tuple[str, Traversable]]:
+    found: list[tuple[str, Traversable]] = []
+    for each in folder.iterdir():
+        if each.is_dir():
+            found += _walk(each, f"{path}{each.name}/")
+        else:
+            found.append((f"{path}{each.name}", each))
+    return found
+
+
+def _type(name: str) -> str:
+    kind = _TYPES.get(name[name.rfind(".") :], "text/plain") if "." in name else "text/plain"
+    return f"{kind}; charset=utf-8"
+
+
+def _file(body: bytes, kind: str) -> Handler:
+    async def handler(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-cache"})
+
+    return handler
 
 
 class Source(Protocol):

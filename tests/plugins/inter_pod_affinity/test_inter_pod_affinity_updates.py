@@ -6,7 +6,7 @@ from tests.builders import make_node, make_pod, make_pod_info, make_selector
 from tests.plugins.inter_pod_affinity.affinity_scenes import AffinityScene, preferred, required, term
 
 from bayplan.api.objects import LabelSelector
-from bayplan.cache.pod_log import PodLog
+from bayplan.cache.change_log import PodLog
 from bayplan.config.types import InterPodAffinityArgs
 
 NAMESPACES = ["a", "b", "c"]

@@ -6,7 +6,7 @@ from tests.plugins.scenes import Scene, sign
 
 from bayplan.config.types import BalanceMeasure, NodeResourcesBalancedAllocationArgs, ResourceSpec
 from bayplan.framework.status import SUCCESS
-from bayplan.plugins.node_resources.resulting_balance import ResultingBalance
+from bayplan.plugins.node_resources.node_resources_balanced_allocation import ResultingBalance
 
 GPU = "example.com/gpu"
 

@@ -22,7 +22,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import PodTopologySpreadArgs, Profile
 from bayplan.framework.runtime import Framework
-from bayplan.plugins.pod_topology_spread.default_selectors import DefaultSelectors
+from bayplan.plugins.pod_topology_spread.constraints import DefaultSelectors
 from bayplan.plugins.pod_topology_spread.pod_topology_spread import PodTopologySpread
 
 

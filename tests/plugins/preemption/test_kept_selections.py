@@ -12,7 +12,7 @@ from tests.plugins.preemption.worlds import World, make_budget
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import key_of
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.traits import Traits
+from bayplan.framework.status import Traits
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule
 from bayplan.scheduler.cycle import FitError

@@ -11,7 +11,7 @@ from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, Ob
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.listers import Lister
 from bayplan.cache.pod_info import PodInfo
-from bayplan.plugins.preemption.budgets import Budgets
+from bayplan.plugins.preemption.victims import Budgets
 
 APPS = [f"a{i}" for i in range(50)]
 

@@ -17,8 +17,7 @@ from tests.plugins.volume_scenes import (
 
 from bayplan.api.storage_objects import GCEPersistentDiskSource, PersistentVolume
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.effects import WaitFor
-from bayplan.framework.status import Code
+from bayplan.framework.status import Code, WaitFor
 from bayplan.plugins.volumes.claims import VolumeError
 
 ZONE = "topology.kubernetes.io/zone"

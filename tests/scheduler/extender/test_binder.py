@@ -9,7 +9,7 @@ from bayplan.api.errors import UnreachableError
 from bayplan.config.connections import Extender, ExtenderManagedResource
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import BindError, BindResult
-from bayplan.scheduler.extender.binder import ExtenderBinder
+from bayplan.scheduler.extender.cycle import ExtenderBinder
 from bayplan.scheduler.turns import Turns
 
 GPU = "example.com/gpu"

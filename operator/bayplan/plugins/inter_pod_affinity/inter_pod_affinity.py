@@ -30,8 +30,7 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.nominated_table import NominatedPods
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 from bayplan.plugins.inter_pod_affinity.filter_and_score import PreferredTerms, RequiredTerms, normalize
 from bayplan.plugins.inter_pod_affinity.placed_terms import TermKind
 from bayplan.plugins.inter_pod_affinity.terms import Amounts, ClusterView, ExistingPodsTerms

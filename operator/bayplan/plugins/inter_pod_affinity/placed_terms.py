@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from bayplan.api.selectors import Labels
 from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
-from bayplan.cache.change_log import EntryLog
+from bayplan.cache.change_log import EntryLog, PodChange
 from bayplan.cache.incremental_view import PodView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.pod_log import PodChange
 
 KEPT_TERM_BYTES: Final = 8 * 2**20
 """How much of the terms that came and went is kept at least for readers, as `AffinityTerm.size` counts it."""

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from bayplan.api.selectors import Labels
 from bayplan.api.workload_objects import Namespace
 from bayplan.cache.affinity_terms import AffinityTerm
+from bayplan.cache.incremental_view import MatchingPods
 from bayplan.cache.listers import Lister
-from bayplan.cache.matching_pods import MatchingPods
 from bayplan.cache.node_index import LabelColumn, NodeIndex, NodeLabelKeys
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo

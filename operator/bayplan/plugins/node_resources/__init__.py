@@ -2,6 +2,5 @@
 
 - `node_resources_fit`: the filter by requests, and the score by a strategy
 - `resource_scoring`: the strategies (LeastAllocated, MostAllocated, RequestedToCapacityRatio) on many rows and on one
-- `node_resources_balanced_allocation`: the score by how evenly a node's resources are used
-- `resulting_balance`: that score as Kubernetes 1.16 had it
+- `node_resources_balanced_allocation`: the score by how evenly a node's resources are used, and the one of 1.16
 """

@@ -23,8 +23,7 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, ResourceScore, Scores
-from bayplan.framework.status import SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Status, Traits
 from bayplan.plugins.node_resources.resource_scoring import points_of_ten, resource_columns, scorer
 
 

@@ -27,8 +27,7 @@ from bayplan.framework.cluster_event import (
     cluster_event,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
-from bayplan.framework.status import SUCCESS, Code, Codes, Reason
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Traits
 from bayplan.plugins.node_volume_limits.volume_counts import VolumeCounts
 from bayplan.plugins.volumes.claims import (
     ClaimReference,

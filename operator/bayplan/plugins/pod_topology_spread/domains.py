@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Taint
 from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
-from bayplan.cache.incremental_view import NodeView
-from bayplan.cache.matching_pods import MatchingPods, PodPredicate
+from bayplan.cache.incremental_view import MatchingPods, NodeView, PodPredicate
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo

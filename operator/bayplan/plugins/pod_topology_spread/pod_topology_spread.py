@@ -8,8 +8,8 @@ import numpy as np
 
 from bayplan.api.objects import Node, TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
+from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfShadow, MovedPodsOfShadow
 from bayplan.cache.listers import Listers
-from bayplan.cache.matching_pods import MatchingPods, MatchingPodsOfShadow, MovedPodsOfShadow
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -31,10 +31,10 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.nominated_table import NominatedPods
-from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Normalize, Reads, Traits
+from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 from bayplan.plugins.pod_topology_spread.constraints import (
     SCHEDULE_ANYWAY,
+    DefaultSelectors,
     PodSelector,
     SpreadConstraint,
     SpreadConstraints,
@@ -42,7 +42,6 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     resolve,
     selected_in,
 )
-from bayplan.plugins.pod_topology_spread.default_selectors import DefaultSelectors
 from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
 

@@ -13,9 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
-from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status
-from bayplan.framework.traits import Traits
-from bayplan.plugins.preemption.budgets import Budgets
+from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status, Traits
 from bayplan.plugins.preemption.dry_run import (
     SEVERAL_BUDGETS,
     STRICT,
@@ -23,7 +21,7 @@ from bayplan.plugins.preemption.dry_run import (
     Findings,
     rows_where_preemption_might_help,
 )
-from bayplan.plugins.preemption.victims import VictimRule
+from bayplan.plugins.preemption.victims import Budgets, VictimRule
 from bayplan.queue.nominator import Nominator
 
 _BUDGETS_SECONDS: Final = 10.0

@@ -13,15 +13,13 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.evaluation.single_node_filters import SingleNodeFilters
+from bayplan.evaluation.nominated_round import SingleNodeFilters
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
-from bayplan.framework.status import Code
-from bayplan.framework.traits import Reads
-from bayplan.plugins.preemption.budgets import Budgets
+from bayplan.framework.status import Code, Reads
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
-from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule, VictimSelection, importance
+from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimRule, VictimSelection, importance
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"

@@ -12,10 +12,9 @@ from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 from bayplan.framework.interface import CycleState, Rejections
-from bayplan.framework.traits import Reads
-from bayplan.plugins.preemption.budgets import Budgets
+from bayplan.framework.status import Reads
 from bayplan.plugins.preemption.kept_selections import KeptSelections
-from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimSelection, importance
+from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimSelection, importance
 
 Fits = NDArray[np.bool_]
 

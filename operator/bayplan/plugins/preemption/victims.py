@@ -1,16 +1,161 @@
-"""Who may be a victim and in what order victims are spared, kept current by node; and what was found on one node."""
+"""Who may be a victim, in what order victims are spared, and which disruption budgets forbid to end them."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from bayplan.cache.change_log import Rows
+from bayplan.api.selectors import LabelMatcher, compile_label_selector
+from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.affinity_terms import LabelIndex, required_labels
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import UsageView
+from bayplan.cache.listers import Lister, key_of
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, start_time
+
+
+@dataclass(slots=True, eq=False)
+class _Selected:
+    """The newest version of a budget, and whom its selector matches; `number` is its place in the lister."""
+
+    budget: PodDisruptionBudget
+    matcher: LabelMatcher
+    number: int
+
+
+@dataclass(slots=True, eq=False)
+class _Namespace:
+    """The budgets of a namespace, and by which of them each pod was found to be selected."""
+
+    index: LabelIndex[_Selected] = field(default_factory=LabelIndex)
+    matches: WeakKeyDictionary[PodInfo, tuple[_Selected, ...]] = field(default_factory=WeakKeyDictionary)
+
+
+class Budgets:
+    """The disruption budgets of a lister; whom they select is found once for a pod, until a selector changes.
+
+    What budgets allow changes with every pod that comes or goes, so that is read anew and nothing else is. A pod is
+    compared with the budgets whose label it has, not with all of its namespace.
+
+    To kube-scheduler's preemption an empty selector covers no pod, and no selector covers a pod without labels. With
+    `as_evicted` it is as for the Eviction API: an empty selector covers all pods of its namespace, and a pod of several
+    budgets cannot be evicted.
+
+    Upstream: framework/preemption/util.go FilterVictimsWithPDBViolation, which looks at budgets in any order, and
+    registry/core/pod/storage/eviction.go getPodDisruptionBudgets.
+    """
+
+    def __init__(self, lister: Lister[PodDisruptionBudget], *, as_evicted: bool = False) -> None:
+        self._lister = lister
+        self._as_evicted = as_evicted
+        self._changes = KeyFollower(lister.changes)
+        self._version = 0
+        self._known: dict[str, _Selected] = {}
+        self._by_namespace: dict[str, _Namespace] = {}
+
+    @property
+    def version(self) -> int:
+        """Grows whenever a budget covers other pods, or allows more or fewer disruptions."""
+        self._catch_up()
+        return self._version
+
+    def split_by_violation(self, pods: Sequence[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
+        """Split `pods`, most important first, into those whose eviction would violate a budget and the others.
+
+        Both keep their order. A pod takes from the budgets it matches until one is overdrawn, and that one counts too;
+        so of pods under one budget the least important are the violating ones. One that cannot be evicted takes nothing
+        and is violating.
+        """
+        self._catch_up()
+        if not self._by_namespace:
+            return [], list(pods)
+        taken: dict[int, int] = {}
+        violating: list[PodInfo] = []
+        others: list[PodInfo] = []
+        for pod in pods:
+            violates = self.is_refused(pod)
+            for budget in () if violates else self._covering(pod):
+                taken[id(budget)] = used = taken.get(id(budget), 0) + 1
+                if used > budget.status.disruptions_allowed:
+                    violates = True
+                    break
+            (violating if violates else others).append(pod)
+        return violating, others
+
+    def is_refused(self, pod: PodInfo) -> bool:
+        """Whether the Eviction API refuses to evict the pod whatever its budgets allow, where that is asked."""
+        return self._as_evicted and len(self._covering(pod)) > 1
+
+    def covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
+        """Return the budgets that the pod takes from when it is evicted."""
+        self._catch_up()
+        return self._covering(pod)
+
+    def _covering(self, pod: PodInfo) -> tuple[PodDisruptionBudget, ...]:
+        namespace = self._by_namespace.get(pod.namespace)
+        if namespace is None:
+            return ()
+        selected = namespace.matches.get(pod)
+        if selected is None:
+            selected = namespace.matches[pod] = self._selected(pod, namespace.index)
+        return tuple([each.budget for each in selected if pod.name not in (each.budget.status.disrupted_pods or ())])
+
+    def _selected(self, pod: PodInfo, index: LabelIndex[_Selected]) -> tuple[_Selected, ...]:
+        labels = pod.pod.metadata.labels
+        if not (labels or self._as_evicted):
+            return ()
+        found = [each for each in index.that_may_match(labels) if each.matcher.matches(labels)]
+        return tuple(sorted(found, key=lambda each: each.number))
+
+    def _catch_up(self) -> None:
+        keys = self._changes.follow()
+        if keys is None:
+            keys = [*{**self._known, **self._lister.objects}]
+        namespaces: dict[str, None] = {}
+        for key in keys:
+            known, budget = self._known.get(key), self._lister.get(key)
+            if known is not None and budget is not None and _select_alike(known.budget, budget):
+                self._version += not _allow_alike(known.budget, budget)
+                known.budget = budget
+                continue
+            if known is not None:
+                namespaces[known.budget.metadata.namespace] = None
+                del self._known[key]
+            if budget is not None:
+                namespaces[budget.metadata.namespace] = None
+        self._version += len(namespaces)
+        for name in namespaces:
+            self._read_namespace(name)
+
+    def _read_namespace(self, name: str) -> None:
+        """Compile the selectors of a namespace anew, in the order of its budgets; its pods are compared again."""
+        namespace, has_any = _Namespace(), False
+        for number, budget in enumerate(self._lister.in_namespace(name)):
+            matcher = compile_label_selector(budget.spec.selector)
+            each = self._known[key_of(budget.metadata)] = _Selected(budget, matcher, number)
+            if not matcher.is_nothing and (self._as_evicted or not matcher.is_everything):
+                namespace.index.add(each, required_labels(budget.spec.selector))
+                has_any = True
+        self._by_namespace.pop(name, None)
+        if has_any:
+            self._by_namespace[name] = namespace
+
+
+def _select_alike(before: PodDisruptionBudget, now: PodDisruptionBudget) -> bool:
+    """Whether two versions under one key are the same budget with the same selector."""
+    return before.metadata.uid == now.metadata.uid and before.spec.selector == now.spec.selector
+
+
+def _allow_alike(before: PodDisruptionBudget, now: PodDisruptionBudget) -> bool:
+    """Whether two versions of a budget allow as many disruptions, of the same pods; the rest of a status is counts."""
+    return (before.status.disruptions_allowed, before.status.disrupted_pods) == (
+        now.status.disruptions_allowed,
+        now.status.disrupted_pods,
+    )
 
 
 def importance(pod: PodInfo) -> tuple[int, float]:

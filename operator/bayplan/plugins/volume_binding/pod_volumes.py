@@ -11,8 +11,7 @@ from bayplan.api.selectors import compile_node_selector
 from bayplan.api.storage_objects import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.listers import Listers, key_of
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.effects import Write
-from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.status import SUCCESS, Code, Status, Write
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes
 from bayplan.plugins.volumes.claims import VolumeError, annotations, is_fully_bound, is_volume_bound_to_claim

@@ -22,10 +22,20 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
     cluster_event,
 )
-from bayplan.framework.effects import Effect, WaitFor
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
-from bayplan.framework.status import SCORES_ZERO, SKIP, SUCCESS, Code, Codes, Reason, Status
-from bayplan.framework.traits import Reads, Traits
+from bayplan.framework.status import (
+    SCORES_ZERO,
+    SKIP,
+    SUCCESS,
+    Code,
+    Codes,
+    Effect,
+    Reads,
+    Reason,
+    Status,
+    Traits,
+    WaitFor,
+)
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
 from bayplan.plugins.volume_binding.capacity import volume_limit

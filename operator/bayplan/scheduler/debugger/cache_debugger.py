@@ -14,9 +14,8 @@ from bayplan.api.backoff import in_slices
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import NODES, PODS, Resource, resource_of
-from bayplan.api.list_pages import list_pages
 from bayplan.api.watch_event import outline_of
-from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource
+from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource, list_pages
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Dump, ListError, compare_steps, lasting

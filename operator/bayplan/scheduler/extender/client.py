@@ -11,9 +11,8 @@ import msgspec
 from bayplan.api.errors import CredentialsError
 from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.connections import Extender
+from bayplan.config.connections import Extender, tls_context
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.extender_tls import tls_context
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.extender.wire import (

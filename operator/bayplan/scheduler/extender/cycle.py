@@ -1,4 +1,4 @@
-"""The scheduling cycle with extenders: they are called between filters and scores, and to narrow preemption."""
+"""Decisions that HTTP extenders take part in, and binds that one of them makes."""
 
 import asyncio
 import logging
@@ -15,19 +15,24 @@ from bayplan.api.watch_event import read_pod
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, choose
-from bayplan.framework.interface import Rejections
+from bayplan.framework.interface import Binding, Rejections
 from bayplan.framework.runtime import EXTENDER, Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
+from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.comparison import Compare
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, ProposedVictims
+from bayplan.scheduler.turns import Turn
 
 logger = logging.getLogger(__name__)
 
 PodSource = Callable[[PodInfo], Awaitable[msgspec.Raw]]
 """Returns the whole pod as JSON, with what bayplan itself does not keep: extenders read annotations."""
+
+# An extender that failed late may still be binding.
+_SETTLE_SECONDS = 0.2
 
 
 @dataclass(eq=False)
@@ -218,3 +223,37 @@ def pod_from_api(client: ApiClient) -> PodSource:
         return msgspec.Raw(response.body)
 
     return read
+
+
+@dataclass(eq=False, kw_only=True)
+class ExtenderBinder(Binder):
+    """A Binder that hands pods to the extender with a bindVerb if that is interested in them.
+
+    An extender that fails may have bound the pod all the same: the pod is read before anything is undone
+    (upstream gives the room away at once: schedule_one.go extendersBinding). `assumed` gives the pod of a UID.
+    """
+
+    extender: ExtenderClient
+    assumed: Callable[[str], PodInfo | None]
+
+    async def bind(self, binding: Binding, turn: Turn) -> BindResult:
+        """As `Binder.bind`."""
+        pod = self.assumed(binding.uid)
+        if pod is None or not self.extender.interested(pod):
+            return await super().bind(binding, turn)
+        try:
+            async with turn:
+                turn.sent()
+                await self.extender.bind(binding)
+        except UnreachableError as error:
+            raise BindError(str(error)) from error
+        except ExtenderError as error:
+            self.on_ambiguous()
+            result = await self._settle(binding, _SETTLE_SECONDS)
+            if result is not BindResult.REFUSED:
+                return result
+            if not self.extender.spec.ignorable:
+                raise BindError(str(error)) from error
+            logger.info("extender failed to bind and is ignored pod=%s/%s", binding.namespace, binding.name)
+            return await super().bind(binding, turn)
+        return BindResult.BOUND

@@ -2,8 +2,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.api.test_selectors import INVALID_KEYS, VALID_KEYS
 
-from bayplan.api.selectors import is_label_key, is_label_value
-from bayplan.config.labels import label_key_problems, label_value_problems
+from bayplan.api.selectors import is_label_key, is_label_value, label_key_problems, label_value_problems
 
 # Little else than what keys are made of, so that many are nearly valid.
 TEXTS = st.text("aA0-_./é\n", max_size=8) | st.sampled_from([*VALID_KEYS, *INVALID_KEYS]) | st.text(max_size=3)

@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.logs.printable_text import one_line, printable, shortened
+from bayplan.shown_text import counted, one_line, printable, shortened
 
 
 @pytest.mark.parametrize(
@@ -32,3 +32,17 @@ def test_a_line_has_at_most_the_length_that_is_asked_for_and_says_that_it_was_lo
 
 def test_a_line_of_just_the_length_is_whole():
     assert one_line("x" * 20, 20) == "x" * 20
+
+
+@pytest.mark.parametrize(
+    ("count", "nouns", "shown"),
+    [
+        (0, ["pod"], "0 pods"),
+        (1, ["pod"], "1 pod"),
+        (12_000, ["pod"], "12,000 pods"),
+        (1, ["pod is", "pods are"], "1 pod is"),
+        (2, ["pod is", "pods are"], "2 pods are"),
+    ],
+)
+def test_a_count_has_its_noun_in_the_right_number(count, nouns, shown):
+    assert counted(count, *nouns) == shown

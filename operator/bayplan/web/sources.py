@@ -1,0 +1,251 @@
+"""What the page is made of: a running scheduler, a simulation, or several configurations side by side."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import msgspec
+
+from bayplan.api.live_paths import RefusedQuestionError
+from bayplan.client.errors import ClientError, RefusedError
+from bayplan.client.scheduler_client import Answer, SchedulerClient
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.runtime import Framework
+from bayplan.live.inspector import LiveInspector
+from bayplan.live.simulation import always
+from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.recent_decisions import RecentDecisions
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements
+from bayplan.simulate.decision import Decision
+from bayplan.simulate.report import Comparison, MovedPod, Summary
+from bayplan.simulate.simulator import Simulator
+from bayplan.web.updates import Updates
+
+SECONDS_BETWEEN: Final = 2.0
+"""How long after an answer the scheduler is asked again."""
+
+_encode = msgspec.json.encode
+
+MOVED_SHOWN: Final = 500
+"""Of the pods that are not on the same node everywhere the page is told so many, and how many there are."""
+
+_SLICE_SECONDS: Final = 0.02
+POINTS: Final = 120
+"""Of the packing over the decisions, about so many are looked at."""
+
+_REFRESH_SECONDS: Final = 0.5
+
+
+class RemoteSource:
+    """Passes the page's questions on to a scheduler, and what it refuses back; its methods are those of `Inspector`."""
+
+    def __init__(self, client: SchedulerClient, *, seconds_between: float = SECONDS_BETWEEN) -> None:
+        self._client = client
+        self._seconds_between = seconds_between
+
+    @property
+    def page(self) -> dict[str, Any]:
+        """What the page says it shows."""
+        return {"mode": "live", "title": self._client.url, "skipped": 0}
+
+    async def run(self, updates: Updates) -> None:
+        """Ask for what is new, again and again, until cancelled."""
+        while True:
+            await updates.refresh(round(time.time(), 1), running=True)
+            await asyncio.sleep(self._seconds_between)
+
+    async def summary(self) -> bytes:
+        """Who schedules, by what, and how it stands."""
+        return await _passed_on(self._client.summary())
+
+    async def nodes(self) -> bytes:
+        """All nodes, column by column."""
+        return await _passed_on(self._client.nodes())
+
+    async def node(self, name: str) -> bytes:
+        """One node and its pods."""
+        return await _passed_on(self._client.node(name))
+
+    async def queue_page(self, start: int, limit: int) -> bytes:
+        """Some of the pods that wait."""
+        return await _passed_on(self._client.queue(limit=limit, continue_=str(start) if start else ""))
+
+    async def decisions(self, after: int, limit: int) -> bytes:
+        """Some of the last decisions."""
+        return await _passed_on(self._client.decisions(after=after, limit=limit))
+
+    async def explanation(self, namespace: str, name: str) -> bytes:
+        """Why a pod is where it is, or nowhere."""
+        return await _passed_on(self._client.explanation(namespace, name))
+
+    async def simulation(self, body: bytes, count: str) -> bytes:
+        """What would come of pods."""
+        return await _passed_on(self._client.simulate(body, count=count))
+
+
+async def _passed_on(question: Awaitable[Answer]) -> bytes:
+    try:
+        return _encode(await question)
+    except RefusedError as error:
+        raise RefusedQuestionError(HTTPStatus(error.status), str(error)) from error
+    except ClientError as error:
+        raise RefusedQuestionError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
+
+
+class SummaryOf(msgspec.Struct, rename="camel", frozen=True):
+    """What one configuration, called after its file, made of the cluster."""
+
+    config: str
+    summary: Summary
+
+
+class SideBySide(msgspec.Struct, rename="camel", frozen=True):
+    """The comparison as the page shows it; `decided` of the configurations are done so far."""
+
+    decided: int
+    configurations: list[SummaryOf]
+    moved: list[MovedPod]
+    moved_total: int
+
+
+class ComparedSource:
+    """Shows the cluster as the first configuration leaves it, then has each other one decide about the same objects.
+
+    They decide in slices of the event loop, one after the other, so that questions are answered in between; of each
+    only the outcome is kept.
+    """
+
+    def __init__(
+        self, configurations: Sequence[tuple[str, SchedulerConfiguration]], objects: ClusterObjects, *, name: str
+    ) -> None:
+        self._configurations = configurations
+        self._objects = objects
+        self._first = SnapshotSource(configurations[0][1], own_pods(objects), name=name)
+        self.inspector = self._first.inspector
+
+    @property
+    def page(self) -> dict[str, Any]:
+        """What the page says it shows."""
+        return {**self._first.page, "configurations": [config for config, _ in self._configurations]}
+
+    async def run(self, updates: Updates) -> None:
+        """Decide by the first configuration, then by the others, and have the page follow."""
+        await self._first.run(updates)
+        outcomes = [await asyncio.to_thread(self._first.outcome, self._configurations[0][0])]
+        await self._show(updates, outcomes)
+        for config, configuration in self._configurations[1:]:
+            outcomes.append(await self._decide(config, configuration))
+            await self._show(updates, outcomes)
+
+    async def _decide(self, config: str, configuration: SchedulerConfiguration) -> ConfigurationResult:
+        simulator = Simulator(configuration)
+        simulator.add(own_pods(self._objects))
+        more = True
+        while more:
+            more = _slice(simulator)
+            await asyncio.sleep(0)
+        report = await asyncio.to_thread(simulator.report)
+        return ConfigurationResult(config, report, placements(simulator.cache.nodes))
+
+    async def _show(self, updates: Updates, outcomes: Sequence[ConfigurationResult]) -> None:
+        comparison = await asyncio.to_thread(compared, outcomes)
+        await updates.show("comparison", msgspec.json.encode(side_by_side(comparison)))
+
+
+def side_by_side(comparison: Comparison) -> SideBySide:
+    """Return what the page is told of a comparison: every summary, and the first of the pods that are elsewhere."""
+    told = [SummaryOf(each.config, each.report.summary) for each in comparison.configurations]
+    return SideBySide(len(told), told, comparison.moved[:MOVED_SHOWN], len(comparison.moved))
+
+
+def _slice(simulator: Simulator) -> bool:
+    """Decide for some milliseconds; returns whether there may be more."""
+    end = time.monotonic() + _SLICE_SECONDS
+    while time.monotonic() < end:
+        if simulator.step() is None:
+            return False
+    return True
+
+
+@dataclass(eq=False)
+class _Deciding:
+    """What the inspector asks of whoever decides."""
+
+    frameworks: Mapping[str, Framework]
+    decisions: RecentDecisions = field(default_factory=RecentDecisions)
+
+
+class SnapshotSource:
+    """Simulates a cluster, and is asked about it as a running scheduler is, at any time.
+
+    The objects are taken in at once; `run` then decides about the pods that wait, in slices of the event loop, so that
+    questions are answered in between.
+    """
+
+    def __init__(self, configuration: SchedulerConfiguration, objects: ClusterObjects, *, name: str) -> None:
+        self._simulator = Simulator(configuration)
+        self._simulator.add(objects)
+        self._deciding = _Deciding(self._simulator.frameworks)
+        self._pending = sum(self._simulator.queue.pending().values())
+        self.inspector = LiveInspector(
+            cache=self._simulator.cache,
+            queue=self._simulator.queue,
+            scheduler=self._deciding,
+            configuration=lambda: configuration,
+            is_leading=lambda: True,
+            is_synced=lambda: True,
+            identity=name,
+            read_classes=always(objects.priority_classes),
+        )
+        self._page = {"mode": "snapshot", "title": name, "skipped": len(objects.skipped)}
+
+    @property
+    def page(self) -> dict[str, Any]:
+        """What the page says it shows."""
+        return self._page
+
+    def outcome(self, config: str) -> ConfigurationResult:
+        """Return what the simulation made of the cluster so far, by the configuration called `config`."""
+        return ConfigurationResult(config, self._simulator.report(), placements(self._simulator.cache.nodes))
+
+    async def run(self, updates: Updates) -> None:
+        """Decide about the pods that wait until none is worth trying, and have the page follow."""
+        step = max(1, self._pending // POINTS)
+        decisions = self._deciding.decisions
+        await updates.refresh(0, running=True)
+        refreshed = time.monotonic()
+        more = True
+        while more:
+            more = self._slice(step)
+            await updates.sample(decisions.last)
+            if more and time.monotonic() - refreshed > _REFRESH_SECONDS:
+                await updates.refresh(decisions.last, running=True)
+                refreshed = time.monotonic()
+            await asyncio.sleep(0)
+        await updates.refresh(decisions.last, running=False)
+
+    def _slice(self, most: int) -> bool:
+        """Decide at most so often; returns whether there may be more."""
+        end = time.monotonic() + _SLICE_SECONDS
+        for _ in range(most):
+            spent = self._simulator.seconds
+            decision = self._simulator.step()
+            if decision is None:
+                return False
+            self._note(decision, self._simulator.seconds - spent)
+            if time.monotonic() > end:
+                break
+        return True
+
+    def _note(self, decision: Decision, seconds: float) -> None:
+        outcome, decisions = decision.outcome, self._deciding.decisions
+        if isinstance(outcome, Placement):
+            decisions.placed(decision.pod, outcome, seconds, len(self._simulator.cache.nodes))
+            return
+        evaluated = 0 if outcome is None else outcome.diagnosis.node_count
+        victims = () if outcome is None else outcome.victims
+        decisions.failed(decision.pod, decision.message or "", seconds, evaluated=evaluated, preempted=victims)
