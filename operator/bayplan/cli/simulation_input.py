@@ -90,7 +90,7 @@ def read_input(
         objects = read_cluster(cluster, changes, validation)
     for line in validation.warnings():
         click.echo(line, err=True)
-    for line in objects.notes:
+    for line in objects.notes if count is None else ():
         click.echo(line, err=True)
     _tell_of_skipped(objects)
     if changes.as_scheduler and not all(changes.as_scheduler in each.simulator.frameworks for each in each_configured):

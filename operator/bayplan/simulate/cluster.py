@@ -20,12 +20,13 @@ from bayplan.simulate.admission import Admission
 from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES, AdmissionPolicies, Policy, policy
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
-from bayplan.simulate.controllers import MAX_PODS, Controllers
+from bayplan.simulate.controllers import MAX_PODS
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.making import Making
+from bayplan.simulate.owned_pods import OwnedPods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
@@ -248,8 +249,8 @@ class ObjectReader:
 
     def _without_removed(self, pods: list[PodInfo]) -> list[PodInfo]:
         """The pods that stay; workloads and nodes are removed with what they control."""
-        controllers = Controllers([each for each, _ in self._workloads.values()], (info.pod for info in pods), ())
-        removed = controllers.controlled(self._removed)
+        owned = OwnedPods([each for each, _ in self._workloads.values()], (info.pod for info in pods))
+        removed = owned.controlled(self._removed)
         for key in [key for key in self._workloads if (key[0].__name__, *key[1].split("/")) in removed.workloads]:
             del self._workloads[key]
         keys = {f"{namespace}/{name}" for kind, namespace, name in self._removed if kind == "Pod"}

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bayplan.api.objects import Node
+from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.cache.listers import NamedObject, key_of
@@ -12,8 +12,9 @@ from bayplan.simulate.admission import Admission
 from bayplan.simulate.controllers import Controllers, WorkloadError
 from bayplan.simulate.documents import ClusterFileError, RawObject, title
 from bayplan.simulate.made_pods import made_claims, made_pods
+from bayplan.simulate.owned_pods import OwnedPods, workload_key
 from bayplan.simulate.refusals import AdmissionError
-from bayplan.simulate.rollout import rolled_out
+from bayplan.simulate.rollout import is_changed, is_held, making_way
 from bayplan.simulate.workloads import DaemonSet, Workload, template_of
 
 
@@ -41,40 +42,56 @@ class Making:
         Raises:
             ClusterFileError: a workload asks for more pods than a simulation makes.
         """
-        raws = [raw for _, raw in workloads]
-        added = {index: self.replaced.get(raw.where) for index, raw in enumerate(raws) if raw.where in self.added}
-        asking, gone = rolled_out([each for each, _ in workloads], added, pods, self.admission, self.notes)
+        asking, raws = [each for each, _ in workloads], [raw for _, raw in workloads]
+        owned = OwnedPods(asking, (info.pod for info in pods))
+        added = {index for index, raw in enumerate(raws) if raw.where in self.added}
+        changed = {index: self._first_step(*workloads[index], owned) for index in added}
+        gone = {pod.metadata.uid for left in changed.values() for pod in left or ()}
         self.making_way = [info for info in pods if info.uid in gone]
         pods = [info for info in pods if info.uid not in gone]
-        controllers = Controllers(asking, (info.pod for info in pods), self.nodes, self.most_pods)
+        controllers = Controllers(asking, owned, self.nodes, self.most_pods)
         try:
-            batches = controllers.batches()
+            batches = dict(controllers.batches())
         except WorkloadError as error:
             raise ClusterFileError(f"{title(raws[error.index])}: {error}") from None
         claims = {key_of(each.metadata) for each in looked_up if isinstance(each, PersistentVolumeClaim)}
-        for index, batch in batches:
+        for index in sorted(batches.keys() | added):
+            workload, raw = workloads[index]
+            left = changed.get(index)
+            batch = batches.get(index)
             try:
-                made = list(made_pods(batch, self.admission, are_added=index in added))
+                sample = batch or controllers.one_more(workload)
+                made = [] if sample is None else list(made_pods(sample, self.admission, are_added=index in added))
             except (AdmissionError, QuantityError) as error:
-                self.skip(raws[index], f"{batch.path}.{error}", len(batch.members))
+                self.skip(raw, f"{template_of(workload)[0]}.{error}", 0 if batch is None else len(batch.members))
                 continue
-            pods.extend(made)
             if index in added:
-                self.added[raws[index].where] = made
-            if batch.replica_set is not None:
-                looked_up.append(batch.replica_set)
-            looked_up.extend(each for each in made_claims(batch) if key_of(each.metadata) not in claims)
-        for index in sorted(added.keys() - {index for index, _ in batches}):
-            self._take_sample(controllers, asking[index], raws[index])
+                self.added[raw.where] = made
+            if isinstance(workload, DaemonSet) and not made and not owned.of(workload_key(workload)):
+                self.skip(raw, "no pod is made: no node has what it selects and lets it in by its taints", 0)
+            if sample is None or (batch is None and (left is None or is_held(workload))):
+                continue
+            if left is not None:
+                self._tell(workload, left)
+            pods.extend(made)
+            if sample.replica_set is not None:
+                looked_up.append(sample.replica_set)
+            looked_up.extend(each for each in made_claims(sample) if key_of(each.metadata) not in claims)
         return pods
 
-    def _take_sample(self, controllers: Controllers, workload: Workload, raw: RawObject) -> None:
-        """Make a pod, beside all others, of a workload that was added and asks for no more of them."""
-        path = template_of(workload)[0]
-        try:
-            sample = controllers.one_more(workload)
-            self.added[raw.where] = [] if sample is None else list(made_pods(sample, self.admission, are_added=True))
-        except (AdmissionError, QuantityError) as error:
-            self.skip(raw, f"{path}.{error}", 0)
-        if isinstance(workload, DaemonSet) and not controllers.has_pods(workload):
-            self.skip(raw, f"{path}: no pod is made: no node has what it selects and lets it in by its taints", 0)
+    def _first_step(self, workload: Workload, raw: RawObject, owned: OwnedPods) -> Sequence[Pod] | None:
+        """Take out of `owned` who makes way for pods of a changed template, and return them; None of the same one."""
+        key = workload_key(workload)
+        there = owned.of(key)
+        if not there and not owned.has_run(key):
+            return None
+        if not is_changed(workload, self.replaced.get(raw.where), there, self.admission):
+            return None
+        leaving = making_way(workload, there)
+        owned.leave(key, leaving)
+        return leaving
+
+    def _tell(self, workload: Workload, left: Sequence[Pod]) -> None:
+        meta, way = workload.metadata, f" in the place of {left[0].metadata.name}" if left else ""
+        name = f"{type(workload).__name__} {meta.namespace}/{meta.name}"
+        self.notes.append(f"{name}: a pod of its changed template is tried{way}")

@@ -98,8 +98,8 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
 
 def _check_both(resources: ResourceRequirements | None, path: str) -> None:
     if resources is not None:
-        check_amounts(resources.requests, f"{path}.requests")
         check_amounts(resources.limits, f"{path}.limits")
+        check_amounts(resources.requests, f"{path}.requests")
 
 
 def _check_limited(resources: ResourceRequirements | None, path: str) -> None:
