@@ -35,6 +35,10 @@ CASES = {
         pod(nodeName="n9"),
         "more: pod default/p skipped: spec.nodeName: there is no node 'n9'",
     ),
+    "a workload's pods on a node that is not there": (
+        {**WEB, "spec": {**WEB["spec"], "template": {**TEMPLATE, "spec": pod(nodeName="n9")["spec"]}}},
+        "more: pod default/web-2 skipped: spec.nodeName: there is no node 'n9'",
+    ),
     "a pod on a node without the room": (
         {**POD, "spec": {**BIG, "nodeName": "n1"}},
         "more: pod default/p skipped: spec.nodeName: node 'n1' has too little cpu for it",

@@ -211,9 +211,9 @@ class ObjectReader:
             pods, told = self._evacuated(pods, gone)
         looked_up = [obj for obj, _ in self._looked_up.values()]
         nodes = [node for node, _ in self._nodes.values()]
-        self._skip_bound(nodes, pods)
         making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
         pods = making.pods_of([*self._workloads.values()], pods, looked_up)
+        pods = self._without_refused(nodes, pods)
         added = [each for each in self._added.values() if each]
         ignored = dict(sorted(self._ignored.items()))
         others = len(self._workloads)
@@ -268,13 +268,15 @@ class ObjectReader:
             del self._nodes[name]
         return kept, told
 
-    def _skip_bound(self, nodes: Sequence[Node], pods: list[PodInfo]) -> None:
-        """Skip added pods that name their node, and that it would not run."""
+    def _without_refused(self, nodes: Sequence[Node], pods: list[PodInfo]) -> list[PodInfo]:
+        """Skip added pods that name their node, and that it would not run; return the others."""
         added = {info.uid: where for where, made in self._added.items() for info in made if info.pod.spec.node_name}
-        for info, message in refused_by_node(added, nodes, pods):
-            self._skip_pod(added[info.uid], info.pod, message)
-            del self._added[added[info.uid]]
-            pods.remove(info)
+        refused = {info.uid: message for info, message in refused_by_node(added, nodes, pods)}
+        for info in pods if refused else ():
+            if info.uid in refused:
+                self._skip_pod(added[info.uid], info.pod, refused[info.uid])
+                self._added[added[info.uid]] = []
+        return [info for info in pods if info.uid not in refused]
 
     def _take_pod(self, raw: RawObject) -> None:
         try:
