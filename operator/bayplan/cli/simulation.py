@@ -13,6 +13,7 @@ from bayplan.cli.process import with_progress
 from bayplan.cli.simulation_input import Configured, SimulationInput
 from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.scheduler.cycle import Placement
+from bayplan.shown_text import counted
 from bayplan.simulate.alike_pods import AlikePods
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -51,7 +52,9 @@ def decide(given: SimulationInput, *, explain: bool, output: str) -> Report:
     has_verdicts = explain and not is_table
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
     if has_verdicts and pods * nodes > MAX_VERDICTS:
-        text = f"{pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods"
+        text = (
+            f"{counted(pods, 'pod')} on {counted(nodes, 'node')} are more than {MAX_VERDICTS} verdicts; give fewer pods"
+        )
         raise InputError(f"--explain: {text}")
     explained, alike = ExplainedAttempts(), AlikePods()
     rows: list[Row] = []

@@ -13,6 +13,7 @@ from bayplan.cli import nothing_collected
 from bayplan.cli.config import load_checked, without_effect
 from bayplan.config.errors import FieldNote, note_lines, quote
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.shown_text import counted
 from bayplan.simulate.capacity import NotCountedError, counted_pod
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
@@ -128,7 +129,7 @@ def _tell_of_skipped(objects: ClusterObjects) -> None:
         if skipped.kind == "Pod":
             what = f"pod {what}"
         else:
-            pods = {0: "", 1: "1 pod of "}.get(skipped.pods, f"{skipped.pods} pods of ")
+            pods = f"{counted(skipped.pods, 'pod')} of " if skipped.pods else ""
             what = f"{pods}{skipped.kind} {what}"
         told = f"{what} skipped: " if skipped.name else ""
         click.echo(f"{skipped.source}: {told}{skipped.message}", err=True)
