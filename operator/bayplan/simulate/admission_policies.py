@@ -1,5 +1,6 @@
 """What the API server's admission gives new pods by objects that administrators write: runtimes and limits."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -36,26 +37,18 @@ class AdmissionPolicies:
     """
 
     def __init__(self, objects: Iterable[object] = (), *, is_whole: bool = True) -> None:
-        self.priority_classes: list[PriorityClass] = []
-        self._runtime_classes: dict[str, RuntimeClass] = {}
-        self._defaults: dict[str, list[tuple[Amounts, Amounts]]] = {}
-        self._namespaces: set[str] = set()
+        given = [each for each in objects if isinstance(each, Policy | Namespace)]
+        self.priority_classes = [each for each in given if isinstance(each, PriorityClass)]
+        self._runtime_classes = {each.metadata.name: each for each in given if isinstance(each, RuntimeClass)}
+        self._defaults: defaultdict[str, list[tuple[Amounts, Amounts]]] = defaultdict(list)
+        for each in given:
+            if isinstance(each, LimitRange):
+                items = (item for item in each.spec.limits or () if item.type == "Container")
+                self._defaults[each.metadata.namespace].extend(map(_defaults, items))
+        spaces = [each.metadata for each in given if isinstance(each, Namespace)]
+        are_all = any(each.resource_version for each in spaces)
+        self._namespaces = _OF_SERVER.union(each.name for each in spaces) if are_all else None
         self._is_whole = is_whole
-        are_all = False
-        for each in objects:
-            match each:
-                case PriorityClass():
-                    self.priority_classes.append(each)
-                case RuntimeClass(metadata=meta):
-                    self._runtime_classes[meta.name] = each
-                case LimitRange(metadata=meta, spec=spec):
-                    items = [_defaults(item) for item in spec.limits or () if item.type == "Container"]
-                    self._defaults.setdefault(meta.namespace, []).extend(items)
-                case Namespace(metadata=meta):
-                    self._namespaces.add(meta.name)
-                    are_all |= bool(meta.resource_version)
-        if not are_all:
-            self._namespaces.clear()
 
     def of_runtime(self, spec: PodSpec, namespace: str) -> dict[str, object]:
         """Return the fields that the RuntimeClass of a new pod gives it (upstream: plugin/pkg/admission/runtimeclass).
@@ -63,21 +56,20 @@ class AdmissionPolicies:
         Raises:
             AdmissionError: the class or the namespace is not there, or the pod says otherwise than the class.
         """
-        if self._namespaces and namespace not in self._namespaces | _OF_SERVER:
+        if self._namespaces is not None and namespace not in self._namespaces:
             raise AdmissionError(f"metadata.namespace: no Namespace with name {namespace!r} was found")
-        found = self._runtime_classes.get(spec.runtime_class_name or "")
+        name = spec.runtime_class_name
+        found = self._runtime_classes.get(name or "")
+        if found is None and name and self._is_whole:
+            raise AdmissionError(f"spec.runtimeClassName: no RuntimeClass with name {name!r} was found")
         if found is None:
-            if spec.runtime_class_name and self._is_whole:
-                raise AdmissionError(
-                    f"spec.runtimeClassName: no RuntimeClass with name {spec.runtime_class_name!r} was found"
-                )
             return {}
         overhead, wanted = found.overhead.pod_fixed or {}, found.scheduling.node_selector or {}
         if spec.overhead and _nanos(spec.overhead) != _nanos(overhead):
             raise AdmissionError("spec.overhead: Forbidden: the RuntimeClass gives another")
         own = spec.node_selector or {}
-        for key in own.keys() & wanted.keys():
-            if own[key] != wanted[key]:
+        for key in wanted:
+            if own.get(key, wanted[key]) != wanted[key]:
                 raise AdmissionError(f"spec.nodeSelector[{key}]: Forbidden: the RuntimeClass asks for {wanted[key]!a}")
         tolerations = spec.tolerations or []
         more = [each for each in found.scheduling.tolerations or () if each not in tolerations]
@@ -92,9 +84,9 @@ class AdmissionPolicies:
 
         Upstream: plugin/pkg/admission/limitranger, mergePodResourceRequirements.
         """
-        defaults = self._defaults.get(namespace, ())
-        if not defaults:
+        if namespace not in self._defaults:
             return {}
+        defaults = self._defaults[namespace]
         return {
             "containers": [_completed(each, defaults) for each in spec.containers],
             "init_containers": [_completed(each, defaults) for each in spec.init_containers or ()],

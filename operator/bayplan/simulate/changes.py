@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bayplan.api.kinds import NODES, PODS, RESOURCES
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.workloads import WORKLOADS
 
@@ -34,11 +34,7 @@ _CLUSTER_WIDE: Final = frozenset(
     {"Node", "PriorityClass", "RuntimeClass", *(resource.kind for resource in RESOURCES if not resource.namespaced)}
 )
 _KINDS: Final = frozenset(
-    {
-        *("Pod", "Node", "PriorityClass", "RuntimeClass", "LimitRange"),
-        *(kind for _, kind in WORKLOADS),
-        *(resource.kind for resource in RESOURCES),
-    }
+    {"Pod", "Node", *(kind for _, kind in (*WORKLOADS, *POLICIES)), *(resource.kind for resource in RESOURCES)}
 )
 
 
@@ -69,8 +65,8 @@ def _known_names() -> Mapping[str, str]:
     names |= {each.plural: each.kind for each in (NODES, PODS, *RESOURCES)}
     for kind in _KINDS:
         names[kind.lower()] = kind
-        names.setdefault(f"{kind.lower()}s", kind)
-    return names | {"priorityclasses": "PriorityClass", "runtimeclasses": "RuntimeClass"}
+        names.setdefault(f"{kind.lower()}{'es' if kind.endswith('s') else 's'}", kind)
+    return names
 
 
 _NAMES: Final = _known_names()

@@ -29,13 +29,10 @@ def making_way(workload: Workload, there: Sequence[Pod]) -> Sequence[Pod]:
 
     None do where pods are lacking, or a Deployment surges. Of a DaemonSet all do, since each node has one.
     """
-    match workload:
-        case DaemonSet():
-            return there
-        case Job() | CronJob() | PodTemplate():
-            return ()
-        case Deployment() if _surges(workload):
-            return ()
+    if isinstance(workload, DaemonSet):
+        return there
+    if isinstance(workload, Job | CronJob | PodTemplate) or (isinstance(workload, Deployment) and _surges(workload)):
+        return ()
     wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
     if not 0 < wanted <= len(there):
         return ()
@@ -45,14 +42,9 @@ def making_way(workload: Workload, there: Sequence[Pod]) -> Sequence[Pod]:
 
 def is_held(workload: Workload) -> bool:
     """Whether a workload asks for no pods at all."""
-    match workload:
-        case Job():
-            return workload.spec.suspend
-        case CronJob():
-            return workload.spec.suspend or workload.spec.job_template.spec.suspend
-        case DaemonSet() | PodTemplate():
-            return False
-    return workload.spec.replicas == 0
+    if isinstance(workload, Job | CronJob):
+        return workload.spec.suspend
+    return not isinstance(workload, PodTemplate) and workload.spec.replicas == 0
 
 
 def is_changed(workload: Workload, before: Workload | None, there: Sequence[Pod], admission: Admission) -> bool:
