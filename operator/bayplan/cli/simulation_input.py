@@ -89,9 +89,7 @@ def read_input(
     each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
     with nothing_collected():
         objects = read_cluster(cluster, changes, validation)
-    for line in validation.warnings():
-        click.echo(line, err=True)
-    for line in objects.notes if count is None else ():
+    for line in (*validation.warnings(), *(objects.notes if count is None else ())):
         click.echo(line, err=True)
     _tell_of_skipped(objects)
     if changes.as_scheduler and not all(changes.as_scheduler in each.simulator.frameworks for each in each_configured):

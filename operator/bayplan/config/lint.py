@@ -66,6 +66,8 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
     plugins = profile.nested("plugins")
     multi_point = plugins.nested(_MULTI_POINT)
     everywhere = _names(multi_point, "enabled")
+    configs = _objects(profile, "pluginConfig")
+    keeps_some = any(each.raw("name") == _HEADROOM and each.nested("args").raw("resources") for each in configs)
     for key in (_MULTI_POINT, *EXTENSION_POINTS.values()):
         block = plugins.nested(key)
         for entry in _objects(block, "enabled"):
@@ -75,7 +77,7 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
                 yield FieldWarning(entry.at("weight"), "has no effect: only scores are weighted")
             elif weight == 0 and weight is not False:
                 yield FieldWarning(entry.at("weight"), _COUNTS_AS_ONE)
-            if name == _HEADROOM and not any(each.nested("args").raw("resources") for each in _configs(profile, name)):
+            if name == _HEADROOM and not keeps_some:
                 yield FieldWarning(entry.path, f"has no effect: pluginConfig gives {_shown(name)} no resources to keep")
             if key != _MULTI_POINT and name in everywhere:
                 yield FieldWarning(entry.path, f"{_shown(name)} is enabled twice: multiPoint enables it, too")
@@ -149,10 +151,6 @@ def _objects(fields: Fields, name: str) -> list[Fields]:
     listed = fields.raw(name)
     elements = enumerate(listed) if isinstance(listed, list) else ()
     return [_fields(each, item(fields.at(name), index)) for index, each in elements if isinstance(each, dict)]
-
-
-def _configs(profile: Fields, plugin: str) -> list[Fields]:
-    return [each for each in _objects(profile, "pluginConfig") if each.raw("name") == plugin]
 
 
 def _names(block: Fields, key: str) -> set[str]:

@@ -1,7 +1,7 @@
 """What is tried of nothing, though it was added: objects of unknown kinds with pods, and pods that name their node."""
 
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -29,24 +29,17 @@ def _has_containers(template: object) -> bool:
     return isinstance(spec, dict) and isinstance(spec.get("containers"), list)
 
 
-def refused_by_node(
-    uids: Container[str], nodes: Sequence[Node], pods: Sequence[PodInfo]
-) -> Iterator[tuple[PodInfo, str]]:
-    """Yield those of `pods` with these UIDs whose node is not there or has no room for them, and the reason."""
-    by_name = {node.metadata.name: node for node in nodes}
-    bound = [info for info in pods if info.uid in uids and not is_finished(info.pod)]
-    taken: dict[str, Counter[str]] = {info.pod.spec.node_name: Counter() for info in bound}
-    for info in pods if bound else ():
-        amounts = taken.get(info.pod.spec.node_name)
-        if amounts is not None and not is_finished(info.pod):
-            amounts.update({PODS: 1, **info.placed.amounts})
-    for info in bound:
-        name = info.pod.spec.node_name
-        node = by_name.get(name)
-        if node is None:
-            yield info, f"spec.nodeName: there is no node {name[:64]!a}"
-            continue
-        room = node_allocatable(node)
-        short = [each for each in (PODS, *info.placed.amounts) if taken[name][each] > room.get(each, 0)]
-        if short:
-            yield info, f"spec.nodeName: node {name[:64]!a} has too little {', '.join(short)} for it"
+def refused_by_node(added: Iterable[PodInfo], nodes: Sequence[Node], pods: Sequence[PodInfo]) -> dict[str, str]:
+    """Return which pods of `added`, all of them among `pods`, their node would not run, by UID, and why."""
+    bound = {info.uid: info.pod.spec.node_name for info in added if not is_finished(info.pod)}
+    taken = {name: Counter[str]() for name in bound.values() if name}
+    for info in pods if taken else ():
+        if info.pod.spec.node_name in taken and not is_finished(info.pod):
+            taken[info.pod.spec.node_name].update({PODS: 1, **info.placed.amounts})
+    reasons = {name: f"spec.nodeName: there is no node {name[:64]!a}" for name in taken}
+    for node in nodes:
+        if (amounts := taken.get(name := node.metadata.name)) is not None:
+            room = node_allocatable(node)
+            short = ", ".join(each for each, amount in amounts.items() if amount > room.get(each, 0))
+            reasons[name] = f"spec.nodeName: node {name[:64]!a} has too little {short} for it" if short else ""
+    return {uid: reasons[name] for uid, name in bound.items() if reasons.get(name)}

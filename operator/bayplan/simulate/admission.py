@@ -143,17 +143,17 @@ class Admission:
         if spec.priority is None or (is_added and not meta.resource_version):
             changes |= self._priority(spec, is_new=not meta.resource_version)
         changes |= _completed_containers(spec)
+        if any(map(_lacks_kind, spec.volumes or ())):
+            changes["volumes"] = [_with_kind(each) if _lacks_kind(each) else each for each in spec.volumes or ()]
         if not meta.resource_version:
             changes |= self._given.limited(namespace, structs.replace(spec, **changes))
-        changes |= _completed_volumes(spec)
+            changes |= merged_selectors(spec, meta.labels or {})
+            changes["tolerations"] = _with_default_tolerations(changes.get("tolerations", spec.tolerations))
+            check_containers(structs.replace(spec, **changes))
         if spec.resources is not None:
             changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
         if spec.topology_spread_constraints:
             check_constraints(spec.topology_spread_constraints)
-        if not meta.resource_version:
-            changes |= merged_selectors(spec, meta.labels or {})
-            changes["tolerations"] = _with_default_tolerations(changes.get("tolerations", spec.tolerations))
-            check_containers(structs.replace(spec, **changes))
         return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
     def node(self, node: Node) -> Node:
@@ -259,12 +259,6 @@ def _with_requests(container: Container) -> Container:
 
 def _requesting(resources: ResourceRequirements, limits: Mapping[str, Quantity]) -> ResourceRequirements:
     return structs.replace(resources, requests={**limits, **(resources.requests or {})})
-
-
-def _completed_volumes(spec: PodSpec) -> dict[str, object]:
-    if not any(map(_lacks_kind, spec.volumes or ())):
-        return {}
-    return {"volumes": [_with_kind(each) if _lacks_kind(each) else each for each in spec.volumes or ()]}
 
 
 def _lacks_kind(volume: Volume) -> bool:

@@ -71,22 +71,16 @@ class AdmissionPolicies:
         for key in wanted:
             if own.get(key, wanted[key]) != wanted[key]:
                 raise AdmissionError(f"spec.nodeSelector[{key}]: Forbidden: the RuntimeClass asks for {wanted[key]!a}")
-        tolerations = spec.tolerations or []
-        more = [each for each in found.scheduling.tolerations or () if each not in tolerations]
-        return {
-            "overhead": overhead or None,
-            "node_selector": {**own, **wanted} or None,
-            "tolerations": [*tolerations, *more] or None,
-        }
+        tolerations = [*dict.fromkeys((*(spec.tolerations or ()), *(found.scheduling.tolerations or ())))]
+        return {"overhead": overhead or None, "node_selector": {**own, **wanted}, "tolerations": tolerations}
 
     def limited(self, namespace: str, spec: PodSpec) -> dict[str, object]:
         """Return the containers with the defaults of the LimitRanges of a namespace, of which the first counts.
 
         Upstream: plugin/pkg/admission/limitranger, mergePodResourceRequirements.
         """
-        if namespace not in self._defaults:
+        if not (defaults := self._defaults.get(namespace)):
             return {}
-        defaults = self._defaults[namespace]
         return {
             "containers": [_completed(each, defaults) for each in spec.containers],
             "init_containers": [_completed(each, defaults) for each in spec.init_containers or ()],
@@ -133,11 +127,10 @@ def _check_priority_class(priority_class: PriorityClass, default: PriorityClass 
 
 def _completed(container: Container, defaults: Iterable[tuple[Amounts, Amounts]]) -> Container:
     own = container.resources or ResourceRequirements()
-    for limits, requests in defaults:
-        own = structs.replace(
-            own, limits={**limits, **(own.limits or {})}, requests={**requests, **(own.requests or {})}
-        )
-    return structs.replace(container, resources=own)
+    limits, requests = own.limits or {}, own.requests or {}
+    for default_limits, default_requests in defaults:
+        limits, requests = {**default_limits, **limits}, {**default_requests, **requests}
+    return structs.replace(container, resources=structs.replace(own, limits=limits, requests=requests))
 
 
 def _nanos(amounts: Amounts) -> dict[str, int]:

@@ -62,9 +62,8 @@ def read_cluster(
             reader.take(raw)
         reader.replace_from_here()
         before = reader.copied() if changes.are_any else None
-        for raw in validation.objects_in(changes.add, are_added=True):
-            reader.take(raw)
-        if changes.add:
+        are_read = [reader.take(raw) for raw in validation.objects_in(changes.add, are_added=True)]
+        if changes.add and not any(are_read):
             reader.skip_unread(", ".join(map(quote_unprintable, changes.add)))
     for each in changes.remove:
         found = None if is_file(each) else reference(each)
@@ -111,8 +110,6 @@ class ObjectReader:
         self._ignored: Counter[str] = Counter()
         self._shared = SharedParts()
         self._replaces = False
-        self._read = 0
-        """How many objects were of kinds that are read."""
         self._added: dict[str, list[PodInfo]] = {}
         """The pods of the objects that replace others, by where these stand."""
         self._replaced: dict[str, Workload] = {}
@@ -131,7 +128,6 @@ class ObjectReader:
     def replace_from_here(self) -> None:
         """Have what is taken from now on replace what has the same kind and name."""
         self._replaces = True
-        self._read_before = self._read
         self._base_pods = len(self._pods)
 
     @cached_property
@@ -172,14 +168,16 @@ class ObjectReader:
         self._drained[node] = None
 
     def skip_unread(self, source: str) -> None:
-        """Name the files `source`, as of a pod that cannot be read, if nothing in them replaces or adds anything."""
-        if self._read == self._read_before:
-            message = "nothing to try: no pod, no workload, and nothing that decides where pods go"
-            self._skipped.append(SkippedPod("", "", source, message, "List", 0))
+        """Name the files `source`, as of a pod that cannot be read: nothing in them replaces or adds anything."""
+        message = "nothing to try: no pod, no workload, and nothing that decides where pods go"
+        self._skipped.append(SkippedPod("", "", source, message, "List", 0))
 
-    def take(self, raw: RawObject) -> None:
-        """Take in an object; raises ClusterFileError, which names it and the field that is wrong."""
-        self._read += 1
+    def take(self, raw: RawObject) -> bool:
+        """Take in an object, and return whether its kind is read.
+
+        Raises:
+            ClusterFileError: it cannot be; the text names it and the field that is wrong.
+        """
         try:
             if raw.kind == "Pod" and raw.api_version in _CORE:
                 self._take_pod(raw)
@@ -189,10 +187,11 @@ class ObjectReader:
                 obj = policy(_POLICIES[kind](raw.value), (each for each, _ in self._policies.values()))
                 self._put(self._policies, (raw.kind, key_of(obj.metadata)), (obj, raw), raw.kind)
             else:
-                self._take_other(raw)
+                return self._take_other(raw)
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             text = field_error(error)
             raise ClusterFileError(f"{title(raw, text)}: {text}") from None
+        return True
 
     def finish(self) -> ClusterObjects:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
@@ -270,8 +269,8 @@ class ObjectReader:
 
     def _without_refused(self, nodes: Sequence[Node], pods: list[PodInfo]) -> list[PodInfo]:
         """Skip added pods that name their node, and that it would not run; return the others."""
-        added = {info.uid: where for where, made in self._added.items() for info in made if info.pod.spec.node_name}
-        refused = {info.uid: message for info, message in refused_by_node(added, nodes, pods)}
+        added = {info.uid: where for where, made in self._added.items() for info in made}
+        refused = refused_by_node([info for info in pods if info.uid in added] if added else [], nodes, pods)
         for info in pods if refused else ():
             if info.uid in refused:
                 self._skip_pod(added[info.uid], info.pod, refused[info.uid])
@@ -289,7 +288,7 @@ class ObjectReader:
         node_allocatable(node)
         self._put(self._nodes, node.metadata.name, (node, raw), "node")
 
-    def _take_other(self, raw: RawObject) -> None:
+    def _take_other(self, raw: RawObject) -> bool:
         kind = WORKLOADS.get((raw.api_version or "v1", raw.kind))
         resource = resource_named(raw.api_version, raw.kind)
         if resource is not None:
@@ -298,9 +297,9 @@ class ObjectReader:
             self._take_workload(raw, kind, is_looked_up=resource is not None)
         elif resource is None:
             self._ignored[raw.kind] += 1
-            self._read -= 1
             if self._replaces and holds_template(raw.value):
                 self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
+        return kind is not None or resource is not None
 
     def _take_workload(self, raw: RawObject, kind: type[Workload], *, is_looked_up: bool) -> None:
         workload = _WORKLOADS[kind](raw.value)

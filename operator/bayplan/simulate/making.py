@@ -13,9 +13,10 @@ from bayplan.simulate.controllers import Controllers, WorkloadError
 from bayplan.simulate.documents import ClusterFileError, RawObject, title
 from bayplan.simulate.made_pods import made_claims, made_pods
 from bayplan.simulate.owned_pods import OwnedPods, workload_key
+from bayplan.simulate.pod_batches import PodBatch
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.rollout import is_changed, is_held, making_way
-from bayplan.simulate.workloads import DaemonSet, Workload, template_of
+from bayplan.simulate.workloads import Workload, template_of
 
 
 @dataclass
@@ -42,6 +43,8 @@ class Making:
         Raises:
             ClusterFileError: a workload asks for more pods than a simulation makes.
         """
+        if not workloads:
+            return pods
         asking, raws = [each for each, _ in workloads], [raw for _, raw in workloads]
         owned = OwnedPods(asking, (info.pod for info in pods))
         added = {index for index, raw in enumerate(raws) if raw.where in self.added}
@@ -57,7 +60,6 @@ class Making:
         claims = {key_of(each.metadata) for each in looked_up if isinstance(each, PersistentVolumeClaim)}
         for index in sorted(batches.keys() | added):
             workload, raw = workloads[index]
-            left = changed.get(index)
             batch = batches.get(index)
             try:
                 sample = batch or controllers.one_more(workload)
@@ -67,12 +69,10 @@ class Making:
                 continue
             if index in added:
                 self.added[raw.where] = made
-            if isinstance(workload, DaemonSet) and not made and not owned.of(workload_key(workload)):
+            if sample is None and not owned.of(workload_key(workload)):
                 self.skip(raw, "no pod is made: no node has what it selects and lets it in by its taints", 0)
-            if sample is None or (batch is None and (left is None or is_held(workload))):
+            if sample is None or not self._is_tried(workload, batch, changed.get(index)):
                 continue
-            if left is not None:
-                self._tell(workload, left)
             pods.extend(made)
             if sample.replica_set is not None:
                 looked_up.append(sample.replica_set)
@@ -91,7 +91,13 @@ class Making:
         owned.leave(key, leaving)
         return leaving
 
-    def _tell(self, workload: Workload, left: Sequence[Pod]) -> None:
-        meta, way = workload.metadata, f" in the place of {left[0].metadata.name}" if left else ""
-        name = f"{type(workload).__name__} {meta.namespace}/{meta.name}"
-        self.notes.append(f"{name}: a pod of its changed template is tried{way}")
+    def _is_tried(self, workload: Workload, batch: PodBatch | None, left: Sequence[Pod] | None) -> bool:
+        """Whether pods are tried of what is to be made, or of a changed template; notes what is not to be expected."""
+        name = f"{type(workload).__name__} {key_of(workload.metadata)}"
+        if batch is None and (left is None or is_held(workload)):
+            self.notes.append(f"{name}: no pod is tried, as it makes no more; --count 1 tries one")
+            return False
+        if left is not None:
+            way = f" in the place of {left[0].metadata.name}" if left else ""
+            self.notes.append(f"{name}: a pod of its changed template is tried{way}")
+        return True

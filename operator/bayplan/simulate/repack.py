@@ -4,9 +4,9 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Final
 
-import numpy as np
 from msgspec import structs
 
 from bayplan.api.objects import PodStatus
@@ -41,7 +41,7 @@ class Repacking:
         unplaced = Counter(_reason(messages.get((pod.namespace, pod.name), "")) for pod in lost)
         nodes = simulator.cache.nodes
         # A pod that finds no other node stays where it is.
-        kept = {nodes.names[row] for row in np.flatnonzero(nodes.in_use())} | {self.moved[pod.uid] for pod in lost}
+        kept = {*compress(nodes.names, nodes.in_use().tolist()), *(self.moved[pod.uid] for pod in lost)}
         return Repack(
             nodes_in_use_before=self.nodes_before,
             nodes_in_use=report.summary.nodes_in_use,
