@@ -51,8 +51,8 @@ def test_a_profile_that_names_no_scoring_strategy_is_noted_to_spread(tmp_path, s
     own = packs.replace("MostAllocated", strategy) if strategy else ""
     path = write(tmp_path, f"{HEADER}profiles:\n- schedulerName: packs\n{packs}- schedulerName: x\n{own}")
     result = run("check", path)
-    spreads = "LeastAllocated spreads pods, as in kube-scheduler; MostAllocated packs them"
-    told = f'{path}: note: profile "x" names no scoring strategy: NodeResourcesFit\'s {spreads}\n'
+    spreads = "names no scoring strategy: pods spread; MostAllocated packs them"
+    told = f'{path}: note: profile "x" {spreads}\n'
     assert (result.exit_code, result.stderr) == (0, told if is_noted else "")
 
 

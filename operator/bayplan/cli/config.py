@@ -53,7 +53,6 @@ def config() -> None:
 _STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
 _NAMES_SPREADING: Final = re.compile(rb"Least(Allocated|Requested)")
-_SPREADS: Final = "NodeResourcesFit's LeastAllocated spreads pods, as in kube-scheduler; MostAllocated packs them"
 
 
 @dataclass(frozen=True)
@@ -116,8 +115,8 @@ def check(flags: _CheckFlags) -> None:
         names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
         click.echo(f"{quote_unprintable(str(file))}: ok: {counted(len(profiles), 'profile')}: {names}")
         for each in () if _NAMES_SPREADING.search(data) else filter(_spreads, profiles):
-            told = f"profile {quote(each.scheduler_name)} names no scoring strategy: {_SPREADS}"
-            click.echo(f"{quote_unprintable(str(file))}: note: {told}", err=True)
+            told = f"note: profile {quote(each.scheduler_name)} names no scoring strategy"
+            click.echo(f"{quote_unprintable(str(file))}: {told}: pods spread; MostAllocated packs them", err=True)
 
 
 def _spreads(profile: Profile) -> bool:

@@ -83,9 +83,8 @@ class Making:
         """Take out of `owned` who makes way for pods of a changed template, and return them; None of the same one."""
         key = workload_key(workload)
         there = owned.of(key)
-        if not there and not owned.has_run(key):
-            return None
-        if not is_changed(workload, self.replaced.get(raw.where), there, self.admission):
+        before = self.replaced.get(raw.where)
+        if not (there or owned.has_run(key)) or not is_changed(workload, before, there, self.admission):
             return None
         leaving = making_way(workload, there)
         owned.leave(key, leaving)

@@ -66,8 +66,7 @@ def is_changed(workload: Workload, before: Workload | None, there: Sequence[Pod]
 
 
 def _of_template(workload: Workload) -> Pod:
-    _, template = template_of(workload)
-    meta = workload.metadata
+    template, meta = template_of(workload)[1], workload.metadata
     return Pod(ObjectMeta(meta.name, meta.namespace, labels=template.metadata.labels), template.spec)
 
 
@@ -83,5 +82,5 @@ def _read(pod: Pod) -> tuple[object, ...]:
     # Quantities are written in several ways, and what is said of a volume may be no more than its name.
     volumes = [each for each in spec.volumes or () if each != Volume(name=each.name)]
     rules = spec.node_selector or {}, spec.affinity, spec.topology_spread_constraints or [], spec.scheduling_gates or []
-    tolerations = frozenset(spec.tolerations or ())
-    return labels, info.requests, info.host_ports, info.priority, images, volumes, tolerations, rules
+    numbers = info.requests, info.host_ports, info.priority
+    return labels, images, volumes, rules, numbers, frozenset(spec.tolerations or ())
