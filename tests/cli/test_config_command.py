@@ -20,6 +20,9 @@ EXAMPLES = sorted(
 HEADER = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
 
+STRATEGY = "profiles: [{pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}]}]\n"
+
+
 def run(*arguments, given=None):
     with CliRunner().isolation(input=given) as (out, err, _), pytest.raises(SystemExit) as ended:
         main(["config", *map(str, arguments)])
@@ -35,12 +38,28 @@ def write(directory, content, name="config.yaml"):
 def test_a_good_file_is_ok_and_its_profiles_are_named(tmp_path):
     path = write(tmp_path, HEADER + "profiles: [{schedulerName: a}, {schedulerName: b}]\n")
     result = run("check", path)
-    assert (result.exit_code, result.stdout, result.stderr) == (0, f"{path}: ok: 2 profiles: a, b\n", "")
+    assert (result.exit_code, result.stdout) == (0, f"{path}: ok: 2 profiles: a, b\n")
     assert run("check", write(tmp_path, HEADER)).stdout == f"{path}: ok: 1 profile: bayplan\n"
 
 
+@pytest.mark.parametrize(
+    ("strategy", "is_noted"),
+    [("", True), ("LeastAllocated", False), ("MostAllocated", False)],
+)
+def test_a_profile_that_names_no_scoring_strategy_is_noted_to_spread(tmp_path, strategy, is_noted):
+    packs = "  pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: {type: MostAllocated}}}]\n"
+    own = packs.replace("MostAllocated", strategy) if strategy else ""
+    path = write(tmp_path, f"{HEADER}profiles:\n- schedulerName: packs\n{packs}- schedulerName: x\n{own}")
+    result = run("check", path)
+    spreads = "names no scoring strategy: pods spread; MostAllocated packs them"
+    told = f'{path}: note: profile "x" {spreads}\n'
+    assert (result.exit_code, result.stderr) == (0, told if is_noted else "")
+
+
 def test_a_file_with_an_extender_is_ok(tmp_path):
-    path = write(tmp_path, HEADER + "extenders: [{urlPrefix: 'http://127.0.0.1:1/', preemptVerb: preempt}]\n")
+    path = write(
+        tmp_path, HEADER + STRATEGY + "extenders: [{urlPrefix: 'http://127.0.0.1:1/', preemptVerb: preempt}]\n"
+    )
     assert (run("check", path).exit_code, run("check", path).stderr) == (0, "")
 
 
@@ -207,7 +226,7 @@ def test_every_command_explains_itself(command):
 
 
 def test_feature_gates_are_checked_with_the_file(tmp_path):
-    path = write(tmp_path, HEADER)
+    path = write(tmp_path, HEADER + STRATEGY)
     result = run("check", path, "--feature-gates", "Nonsense=true")
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr == "--feature-gates: unrecognized feature gate: Nonsense\n"

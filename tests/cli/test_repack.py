@@ -86,6 +86,20 @@ def test_what_stands_in_the_way_is_counted_by_reason(simulate):
     assert (found["nodesInUseBefore"], found["placed"]) == (9, 9)
 
 
+def test_a_node_is_not_emptied_of_a_pod_that_found_no_other(simulate):
+    stuck = running("stuck", "n0", nodeSelector={"disk": "nvme"})
+    objects = [node("n0"), node("n1"), stuck, running("web", "n1")]
+    code, out, _ = repack(simulate, objects)
+    # "web" may go to either: with "n0" it is one node that is in use, with "n1" there is "stuck" on the other.
+    assert code == 0
+    assert "Repack: 1 pod placed anew, 1 found no node\n" in out
+    assert "Repack: 2 nodes in use before, 1 now; 1 could be emptied\n" in out
+    code, out, _ = repack(simulate, [*objects[:3], running("web", "n1", nodeSelector={"kubernetes.io/os": "x"})])
+    assert "Repack: 2 nodes in use before, 0 now; 0 could be emptied\n" in out
+    code, out, _ = repack(simulate, [node("n0"), stuck])
+    assert "Repack: 1 node in use before, 0 now; 0 could be emptied\n" in out
+
+
 def test_only_leaves_the_others_where_they_are(simulate):
     ci = [running(f"ci-{each}", each, cpu="200m", namespace="ci", schedulerName="other") for each in NINE[:3]]
     for only in ("namespace=ci", "scheduler=other"):

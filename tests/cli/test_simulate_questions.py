@@ -41,6 +41,15 @@ def test_a_workload_without_pods_to_come_is_counted_by_its_template(simulate):
     assert "Fits:  4 more of default/web-1, on 1 node\n" in out
 
 
+@pytest.mark.parametrize("name", ["kustomization.yaml", "kustomization.yml", "base/Kustomization"])
+@pytest.mark.parametrize("flag", ["--cluster", "--add"])
+def test_of_a_kustomization_it_is_said_what_to_give_instead(simulate, name, flag):
+    files = {"in": lists(NODE), name: "resources: [web.yaml]\n"}
+    code, out, err = simulate(files, "--cluster", "in", flag, name)
+    told = f"{name}: is a kustomization: give what `kubectl kustomize` prints of its directory\n"
+    assert (code, out, err) == (2, "", told)
+
+
 def test_a_pipe_in_a_directory_is_no_file_of_the_cluster(simulate, tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     code, out, err = simulate({"node.json": json.dumps(NODE)}, "--cluster", str(tmp_path))

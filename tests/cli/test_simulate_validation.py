@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.cli.simulate_inputs import CUSTOM, NODE, POD, WEB, lists, pod
+from tests.cli.simulate_inputs import CUSTOM, NODE, POD, WEB, asking, lists, pod
 
 NODES = """\
 apiVersion: v1
@@ -249,13 +249,41 @@ def test_an_added_pod_counts_though_one_of_its_name_waited_before(simulate):
     assert simulate(files, *ASK, "--add", "p")[0] == 3
 
 
-def test_a_workload_that_has_all_its_pods_is_said_to_have_none_of_its_new_template_tried(simulate):
+def test_a_workload_that_has_all_its_pods_is_said_to_have_none_tried(simulate):
     pod = {**POD, "metadata": {"name": "web-0", "labels": {"app": "web"}, "ownerReferences": [OWNER]}}
     files = {"in": lists(NODE, {**pod, "spec": {**POD["spec"], "nodeName": "n1"}}), "web.json": json.dumps(REPLICA_SET)}
     code, _, err = simulate(files, *ASK, "--add", "web.json")
     assert code == 0
-    assert err.splitlines()[-1] == (
-        "--fail-on-unschedulable: no pod like default/web-1 was tried: all pods of its workload are there already; "
-        "--count 1 tries one more"
-    )
-    assert "no pod like" not in simulate(files, *ASK, "--add", "web.json", "--count", "1")[2]
+    assert err == "ReplicaSet default/web: no pod is tried, as it makes no more; --count 1 tries one\n"
+    assert "no pod is tried" not in simulate(files, *ASK, "--add", "web.json", "--count", "1")[2]
+
+
+def rollout(cpu, **spec):
+    """A Deployment whose only pod, of 3 of the 4 CPUs, is there; and what is added, of `cpu` CPUs each."""
+    owner = {**OWNER, "kind": "Deployment"}
+    old = {**asking("cpu", 3), "metadata": {"name": "web-a", "labels": {"app": "web"}, "ownerReferences": [owner]}}
+    old["spec"] = {**old["spec"], "nodeName": "n1"}
+    changed = json.loads(json.dumps({**WEB, "spec": {**WEB["spec"], "replicas": 1, **spec}}))
+    changed["spec"]["template"]["spec"] = asking("cpu", cpu)["spec"]
+    return {"in": lists(NODE, old), "web.json": json.dumps(changed)}
+
+
+NOT_SURGING = {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spec", "expected"), [(1, {}, 0), (2, {}, 3), (4, NOT_SURGING, 0), (5, NOT_SURGING, 3)]
+)
+def test_the_first_pod_of_a_changed_template_is_tried_and_judged_though_all_pods_are_there(
+    simulate, cpu, spec, expected
+):
+    code, out, err = simulate(rollout(cpu, **spec), *ASK, "--add", "web.json")
+    way = " in the place of web-a" if spec else ""
+    assert err == f"Deployment default/web: a pod of its changed template is tried{way}\n"
+    assert (code, "default/web-1" in out) == (expected, True)
+
+
+def test_a_pod_that_would_make_way_stays_where_pods_are_counted(simulate):
+    code, out, err = simulate(rollout(1, **NOT_SURGING), *ASK, "--add", "web.json", "--count", "max")
+    assert (code, err) == (0, "")
+    assert "Fits:  1 more of default/web-1, on 1 node\n" in out

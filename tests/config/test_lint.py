@@ -87,7 +87,15 @@ def test_arguments_of_head_room_that_is_not_enabled_are_warned_of():
     document = fit()
     document["profiles"][0]["pluginConfig"] = [{"name": "NodeHeadroom", "args": {}}]
     assert warned(document) == {"profiles[0].pluginConfig[0]": 'has no effect: "NodeHeadroom" is not enabled'}
-    document["profiles"][0]["plugins"] = {"score": {"enabled": [{"name": "NodeHeadroom"}]}}
+
+
+def test_head_room_without_resources_is_warned_of_where_it_is_enabled():
+    document = plugins(score={"enabled": [{"name": "NodeHeadroom"}]})
+    nothing = 'has no effect: pluginConfig gives "NodeHeadroom" no resources to keep'
+    for args in ({}, {"resources": []}):
+        assert warned(document) == {"profiles[0].plugins.score.enabled[0]": nothing}
+        document["profiles"][0]["pluginConfig"] = [{"name": "NodeHeadroom", "args": args}]
+    document["profiles"][0]["pluginConfig"][0]["args"] = {"resources": [{"name": "cpu", "percentage": 10}]}
     assert warned(document) == {}
 
 

@@ -23,7 +23,8 @@ from bayplan.api.objects import (
 )
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.resources import node_allocatable, pod_requests
-from bayplan.simulate.admission import Admission, check_priority_class, created_at
+from bayplan.simulate.admission import Admission, created_at
+from bayplan.simulate.admission_policies import policy
 from bayplan.simulate.refusals import AdmissionError
 
 
@@ -126,12 +127,12 @@ def test_a_priority_class_that_the_api_server_would_refuse_is_refused_when_it_is
     first = priority_class("first", 1, default=True)
     refused = priority_class(name, value, default=default)
     with pytest.raises(AdmissionError) as caught:
-        check_priority_class(refused, first)
+        policy(refused, [first])
     assert str(caught.value).startswith(message)
     stored = structs.replace(refused, metadata=structs.replace(refused.metadata, resource_version="7"))
-    check_priority_class(stored, first)
-    check_priority_class(priority_class("highest", 10**9), first)
-    check_priority_class(priority_class("system-node-critical", 2_000_001_000), first)
+    policy(stored, [first])
+    policy(priority_class("highest", 10**9), [first])
+    policy(priority_class("system-node-critical", 2_000_001_000), [first])
 
 
 def test_system_classes_are_always_known():

@@ -159,7 +159,7 @@ def test_a_strategy_that_replaces_pods_is_taken(strategy):
 def test_devices_come_whole(amount):
     gpu = {"example.com/gpu": amount}
     assert errors_of_container(resources={"requests": gpu, "limits": gpu}) == [
-        f"spec.containers[0].resources.requests[example.com/gpu]: Invalid value: '{amount}': must be an integer"
+        f"spec.containers[0].resources.limits[example.com/gpu]: Invalid value: '{amount}': must be an integer"
     ]
     assert errors_of_container(resources={"limits": {"example.com/gpu": "2e0"}}) == []
 

@@ -202,3 +202,15 @@ def test_a_redaction_is_of_the_objects_it_was_made_for():
     redaction = Redaction([], b"key")
     (_, obj) = read_objects([{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}])[0]
     assert redaction(obj).metadata.name == HASHES.name("n")
+
+
+def test_a_pod_finds_its_runtime_class_and_its_nodes_under_their_new_names():
+    items = [
+        {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "acme"}},
+        {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": {"runtimeClassName": "acme"}},
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n", "labels": {"acme": "yes"}}},
+    ]
+    items[0]["scheduling"] = {"nodeSelector": {"acme": "yes"}}
+    runtime, pod, node = (obj for _, obj in redacted(read_objects(items)))
+    assert pod.spec.runtime_class_name == runtime.metadata.name != "acme"
+    assert runtime.scheduling.node_selector == node.metadata.labels != {"acme": "yes"}

@@ -202,6 +202,7 @@ class PodSpec(Struct, frozen=True):
     init_containers: list[Container] | None = None
     ephemeral_containers: list[EphemeralContainer] | None = None
     overhead: dict[str, Quantity] | None = None
+    runtime_class_name: str | None = None
     resources: ResourceRequirements | None = None
     scheduling_gates: list[PodSchedulingGate] | None = None
     topology_spread_constraints: list[TopologySpreadConstraint] | None = None

@@ -1,6 +1,7 @@
-"""The objects around pods: namespaces, what owns pods, disruption budgets, and priority classes."""
+"""The objects around pods: namespaces, what owns pods, disruption budgets, and what admission reads."""
 
-from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
+from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.objects import Toleration
 
 
 class Namespace(Struct, frozen=True):
@@ -85,3 +86,47 @@ class PriorityClass(Struct, frozen=True):
     value: int = 0
     global_default: bool = False
     preemption_policy: str | None = None
+
+
+class Overhead(Struct, frozen=True):
+    """What a runtime itself takes for each pod."""
+
+    pod_fixed: dict[str, Quantity] | None = None
+
+
+class RuntimeClassScheduling(Struct, frozen=True):
+    """Which nodes have a runtime."""
+
+    node_selector: dict[str, str] | None = None
+    tolerations: list[Toleration] | None = None
+
+
+class RuntimeClass(Struct, frozen=True):
+    """A node.k8s.io/v1 RuntimeClass; read only for objects that come from files."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    overhead: Overhead = Overhead()
+    scheduling: RuntimeClassScheduling = RuntimeClassScheduling()
+
+
+class LimitRangeItem(Struct, frozen=True):
+    """What containers, or other things of a `type`, get that say nothing, and what they may ask for."""
+
+    type: str = ""
+    default: dict[str, Quantity] | None = None
+    default_request: dict[str, Quantity] | None = None
+    max: dict[str, Quantity] | None = None
+    min: dict[str, Quantity] | None = None
+
+
+class LimitRangeSpec(Struct, frozen=True):
+    """The limits of a namespace."""
+
+    limits: list[LimitRangeItem] | None = None
+
+
+class LimitRange(Struct, frozen=True):
+    """A v1 LimitRange; read only for objects that come from files."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()

@@ -1,6 +1,7 @@
 """`bayplan config`: check, show and convert configuration files."""
 
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from bayplan.config.errors import (
     Remark,
     line_of,
     note_lines,
+    quote,
     quote_unprintable,
 )
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FLAG, parse_feature_gates
@@ -33,7 +35,7 @@ from bayplan.config.lint import configuration_warnings
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.schema import configuration_schema
-from bayplan.config.types import SchedulerConfiguration
+from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration, ScoringStrategyType
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
 from bayplan.shown_text import counted
@@ -50,6 +52,7 @@ def config() -> None:
 
 _STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
+_NAMES_SPREADING: Final = re.compile(rb"Least(Allocated|Requested)")
 
 
 @dataclass(frozen=True)
@@ -111,6 +114,18 @@ def check(flags: _CheckFlags) -> None:
         profiles = configuration.profiles
         names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
         click.echo(f"{quote_unprintable(str(file))}: ok: {counted(len(profiles), 'profile')}: {names}")
+        for each in () if _NAMES_SPREADING.search(data) else filter(_spreads, profiles):
+            told = f"note: profile {quote(each.scheduler_name)} names no scoring strategy"
+            click.echo(f"{quote_unprintable(str(file))}: {told}: pods spread; MostAllocated packs them", err=True)
+
+
+def _spreads(profile: Profile) -> bool:
+    fit = profile.plugin_config.get("NodeResourcesFit")
+    return (
+        isinstance(fit, NodeResourcesFitArgs)
+        and fit.scoring_strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+        and not fit.scoring_strategies
+    )
 
 
 def _read(file: Path) -> bytes:

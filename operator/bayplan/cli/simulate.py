@@ -80,8 +80,9 @@ class SimulateFlags:
     output: str = flag("--output -o table|summary|json", "For people, its end alone, or for programs.", default="table")
     fail_on_unschedulable: bool = flag(
         "--fail-on-unschedulable",
-        "End with exit code 3 if a pod finds no node, cannot be read or names no profile, or fewer than --count fit. "
-        "With --add, --remove or --drain: if that is so of more pods than without.",
+        "End with exit code 3 if a pod finds no node, cannot be read, would be refused or names no profile, if --add "
+        "gives nothing to try, or if fewer than --count fit. With --add, --remove or --drain, pods do not count that "
+        "had no node without the change. What waits for gates of its own is no fault, nor what holds up a drain.",
     )
 
 

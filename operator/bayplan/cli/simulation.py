@@ -13,6 +13,7 @@ from bayplan.cli.process import with_progress
 from bayplan.cli.simulation_input import Configured, SimulationInput
 from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.scheduler.cycle import Placement
+from bayplan.shown_text import counted
 from bayplan.simulate.alike_pods import AlikePods
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -51,8 +52,8 @@ def decide(given: SimulationInput, *, explain: bool, output: str) -> Report:
     has_verdicts = explain and not is_table
     pods, nodes = simulator.queue.pending()["active"], len(objects.nodes)
     if has_verdicts and pods * nodes > MAX_VERDICTS:
-        text = f"{pods} pods on {nodes} nodes are more than {MAX_VERDICTS} verdicts; give fewer pods"
-        raise InputError(f"--explain: {text}")
+        text = f"{counted(pods, 'pod')} on {counted(nodes, 'node')} are more than {MAX_VERDICTS} verdicts"
+        raise InputError(f"--explain: {text}; give fewer pods")
     explained, alike = ExplainedAttempts(), AlikePods()
     rows: list[Row] = []
     decisions = with_progress(
@@ -149,8 +150,8 @@ def all_fit(given: SimulationInput, reports: Sequence[Report]) -> bool:
     objects = given.objects
     before = objects.before() if objects.before is not None else ClusterObjects()
     added = {_key(info.namespace, info.name) for pods in objects.added for info in pods}
-    if all(report.count is UNSET for report in reports):
-        _tell_of_untried(objects)
+    there = {each.source for each in before.skipped}
+    added |= {(each.kind, each.namespace, each.name) for each in objects.skipped if each.source not in there}
     fit = True
     for configured, report in zip(given.each_configured, reports, strict=True):
         failing = _without_node(report)
@@ -184,15 +185,6 @@ def _of_others(objects: ClusterObjects, configured: Configured) -> dict[PodKey, 
     profiles = configured.simulator.frameworks
     named = ((_key(info.namespace, info.name), info.pod.spec.scheduler_name) for info in waiting_pods(objects))
     return {key: name for key, name in named if name not in profiles}
-
-
-def _tell_of_untried(objects: ClusterObjects) -> None:
-    """Say of each workload that was added that no pod of its new template was tried, as it has all its pods."""
-    there = {info.uid for info in objects.pods}
-    for sample in (pods[0] for pods in objects.added if pods):
-        if sample.uid not in there:
-            told = f"no pod like {sample.key} was tried: all pods of its workload are there already"
-            click.echo(f"--fail-on-unschedulable: {told}; --count 1 tries one more", err=True)
 
 
 def _tell_of_others(others: dict[PodKey, str]) -> None:

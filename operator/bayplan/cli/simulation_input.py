@@ -13,6 +13,7 @@ from bayplan.cli import nothing_collected
 from bayplan.cli.config import load_checked, without_effect
 from bayplan.config.errors import FieldNote, note_lines, quote
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.shown_text import counted
 from bayplan.simulate.capacity import NotCountedError, counted_pod
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
@@ -88,7 +89,7 @@ def read_input(
     each_configured = [configured(each, scheduler_name, feature_gates) for each in configs or (None,)]
     with nothing_collected():
         objects = read_cluster(cluster, changes, validation)
-    for line in validation.warnings():
+    for line in (*validation.warnings(), *(objects.notes if count is None else ())):
         click.echo(line, err=True)
     _tell_of_skipped(objects)
     if changes.as_scheduler and not all(changes.as_scheduler in each.simulator.frameworks for each in each_configured):
@@ -113,7 +114,7 @@ def _counted(objects: ClusterObjects, simulators: Sequence[Simulator]) -> PodInf
     except NotCountedError as error:
         raise ClusterFileError(f"--count: {error}") from None
     uids = {pod.uid for pod in pods}
-    objects.pods = [pod for pod in objects.pods if pod.uid not in uids]
+    objects.pods = [pod for pod in (*objects.pods, *objects.making_way) if pod.uid not in uids]
     name = pod.pod.spec.scheduler_name
     if not all(name in each.frameworks for each in simulators):
         raise ClusterFileError(f"--count: pod {pod.key} is for the scheduler {name}: give --scheduler-name {name}")
@@ -126,9 +127,10 @@ def _tell_of_skipped(objects: ClusterObjects) -> None:
         if skipped.kind == "Pod":
             what = f"pod {what}"
         else:
-            pods = {0: "", 1: "1 pod of "}.get(skipped.pods, f"{skipped.pods} pods of ")
+            pods = f"{counted(skipped.pods, 'pod')} of " if skipped.pods else ""
             what = f"{pods}{skipped.kind} {what}"
-        click.echo(f"{skipped.source}: {what} skipped: {skipped.message}", err=True)
+        told = f"{what} skipped: " if skipped.name else ""
+        click.echo(f"{skipped.source}: {told}{skipped.message}", err=True)
 
 
 def _tell_of_input(

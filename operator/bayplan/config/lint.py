@@ -10,6 +10,7 @@ from bayplan.config.settings import OWN
 from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND
 
 _FIT: Final = "NodeResourcesFit"
+_HEADROOM: Final = "NodeHeadroom"
 _NATIVE: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 _MULTI_POINT: Final = "multiPoint"
 _COUNTS_AS_ONE: Final = "a weight of 0 counts as 1; to leave it out, take it out of the list"
@@ -65,6 +66,8 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
     plugins = profile.nested("plugins")
     multi_point = plugins.nested(_MULTI_POINT)
     everywhere = _names(multi_point, "enabled")
+    configs = _objects(profile, "pluginConfig")
+    keeps_some = any(each.raw("name") == _HEADROOM and each.nested("args").raw("resources") for each in configs)
     for key in (_MULTI_POINT, *EXTENSION_POINTS.values()):
         block = plugins.nested(key)
         for entry in _objects(block, "enabled"):
@@ -74,6 +77,8 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
                 yield FieldWarning(entry.at("weight"), "has no effect: only scores are weighted")
             elif weight == 0 and weight is not False:
                 yield FieldWarning(entry.at("weight"), _COUNTS_AS_ONE)
+            if name == _HEADROOM and not keeps_some:
+                yield FieldWarning(entry.path, f"has no effect: pluginConfig gives {_shown(name)} no resources to keep")
             if key != _MULTI_POINT and name in everywhere:
                 yield FieldWarning(entry.path, f"{_shown(name)} is enabled twice: multiPoint enables it, too")
     for point, key in EXTENSION_POINTS.items():
@@ -89,7 +94,7 @@ def _of_plugins_that_do_not_run(profile: Fields, plugins: Fields, everywhere: se
     by_default = {entry.name for entry in UPSTREAM_DEFAULT_PLUGINS}
     for each in _objects(profile, "pluginConfig"):
         name = str(each.raw("name"))
-        if name == "NodeHeadroom" and name not in running:
+        if name == _HEADROOM and name not in running:
             yield FieldWarning(each.path, f"has no effect: {_shown(name)} is not enabled")
         if name in by_default and name not in running and ("*" in disabled or name in disabled):
             yield FieldWarning(each.path, f"has no effect: {_shown(name)} is disabled at multiPoint")
@@ -106,7 +111,7 @@ def _of_arguments(config: Fields) -> Iterator[FieldWarning]:
             if _has_no_domain(name):
                 path = item(args.at("ignoredResources"), index)
                 yield FieldWarning(path, f"has no effect: {_shown(name)} has no domain, and is no extended resource")
-    elif config.raw("name") in {"NodeResourcesBalancedAllocation", "NodeHeadroom"}:
+    elif config.raw("name") in {"NodeResourcesBalancedAllocation", _HEADROOM}:
         yield from _of_resources(args)
 
 

@@ -173,7 +173,7 @@ def _objects(body: bytes, known: KnownClasses) -> ClusterObjects:
         raise _refused(f"{_NAME}: is no JSON: {error}") from None
     if body.lstrip()[:1] not in {b"{", b"["}:
         raise _refused(f"{_NAME}: is no JSON object")
-    reader = ObjectReader(most_pods=MOST_PODS, known_classes=known.classes)
+    reader = ObjectReader(most_pods=MOST_PODS, known_classes=known.classes, is_whole=False)
     try:
         for raw in raw_objects(body, _NAME):
             if raw.kind == "Node":

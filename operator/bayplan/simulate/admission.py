@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
 from msgspec import structs
 
@@ -23,6 +23,7 @@ from bayplan.cache.container_requests import Nanos, spec_requests
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, is_hugepages, is_supported_pod_level_resource
 from bayplan.framework.candidate import start_time
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, SYSTEM_CLASSES, AdmissionPolicies
 from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.refusals import (
     AdmissionError,
@@ -72,17 +73,14 @@ def _written(amounts: Nanos) -> dict[str, str]:
     return {name: f"{amount}n" for name, amount in amounts.items()}
 
 
-DEFAULT_NAMESPACE: Final = "default"
 UNNAMED_SCHEDULER: Final = "default-scheduler"
 
 NO_PRIORITY_CLASS: Final = "spec.priorityClassName: no PriorityClass with name"
 """How the refusal of a pod begins whose class is not among the objects."""
 
-_SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 AZURE_KIND: Final = "Shared"
 """What kind of Azure disk it is that names none."""
-_HIGHEST_OF_USERS: Final = 1_000_000_000
-_SYSTEM_PREFIX: Final = "system-"
+_PREEMPTS: Final = "PreemptLowerPriority"
 _NOT_READY: Final = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists", effect="NoExecute", toleration_seconds=300)
     for name in ("not-ready", "unreachable")
@@ -98,9 +96,15 @@ class Admission:
     Added pods count for the scheduler `as_scheduler`, if there is one, whichever they name.
     """
 
-    def __init__(self, priority_classes: Iterable[PriorityClass], as_scheduler: str | None = None) -> None:
+    def __init__(
+        self,
+        priority_classes: Iterable[PriorityClass],
+        as_scheduler: str | None = None,
+        policies: AdmissionPolicies | None = None,
+    ) -> None:
         self._as_scheduler = as_scheduler
-        self._values = dict(_SYSTEM_CLASSES)
+        self._given = policies or AdmissionPolicies()
+        self._values = dict(SYSTEM_CLASSES)
         self._policies: dict[str, str | None] = {}
         self._default: str | None = None
         for priority_class in priority_classes:
@@ -117,7 +121,7 @@ class Admission:
         """The pod as a scheduler would see it.
 
         Raises:
-            AdmissionError: no valid name, a class of no known priority, a creation time that is none, two spread
+            AdmissionError: no valid name, a class that is not known, a creation time that is none, two spread
                 constraints of a kind for one topology key, no containers or a negative amount of a new pod, or of an
                 added one a priority that its class does not give.
         """
@@ -130,24 +134,26 @@ class Admission:
         if not (meta.namespace and meta.uid):
             uid = meta.uid or f"file:{namespace}/{meta.name}"
             pod = structs.replace(pod, metadata=structs.replace(meta, namespace=namespace, uid=uid))
-        changes: dict[str, object] = {}
+        changes: dict[str, Any] = {}
         if not meta.resource_version:
-            check_containers(spec)
+            changes |= self._given.of_runtime(spec, namespace)
         named = (self._as_scheduler if is_added else None) or spec.scheduler_name or UNNAMED_SCHEDULER
         if named != spec.scheduler_name:
             changes["scheduler_name"] = named
         if spec.priority is None or (is_added and not meta.resource_version):
-            changes |= self._priority(spec)
+            changes |= self._priority(spec, is_new=not meta.resource_version)
         changes |= _completed_containers(spec)
         if any(map(_lacks_kind, spec.volumes or ())):
             changes["volumes"] = [_with_kind(each) if _lacks_kind(each) else each for each in spec.volumes or ()]
+        if not meta.resource_version:
+            changes |= self._given.limited(namespace, structs.replace(spec, **changes))
+            changes |= merged_selectors(spec, meta.labels or {})
+            changes["tolerations"] = _with_default_tolerations(changes.get("tolerations", spec.tolerations))
+            check_containers(structs.replace(spec, **changes))
         if spec.resources is not None:
             changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
         if spec.topology_spread_constraints:
             check_constraints(spec.topology_spread_constraints)
-        if not meta.resource_version:
-            changes |= merged_selectors(spec, meta.labels or {})
-            changes["tolerations"] = _with_default_tolerations(spec.tolerations)
         return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
     def node(self, node: Node) -> Node:
@@ -164,7 +170,7 @@ class Admission:
             return node
         return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
 
-    def _priority(self, spec: PodSpec) -> dict[str, object]:
+    def _priority(self, spec: PodSpec, *, is_new: bool) -> dict[str, object]:
         name = spec.priority_class_name or self._default or ""
         if name and name not in self._values:
             raise AdmissionError(f"{NO_PRIORITY_CLASS} {name!r} was found")
@@ -172,32 +178,13 @@ class Admission:
         if spec.priority not in (None, value):
             raise AdmissionError(f"spec.priority: Forbidden: {spec.priority}; the PriorityClass gives {value}")
         changes: dict[str, object] = {"priority": value, "priority_class_name": name}
+        policy = self._policies.get(name)
         if spec.preemption_policy is None:
-            changes["preemption_policy"] = self._policies.get(name)
+            changes["preemption_policy"] = policy
+        elif is_new and spec.preemption_policy != (policy or _PREEMPTS):
+            text = f"{spec.preemption_policy[:64]}; the PriorityClass gives {policy or _PREEMPTS}"
+            raise AdmissionError(f"spec.preemptionPolicy: Forbidden: {text}")
         return changes
-
-
-def check_priority_class(priority_class: PriorityClass, default: PriorityClass | None) -> None:
-    """Check a class as the API server does when it is created, if it has no resourceVersion yet.
-
-    `default` is another class that is the global default already (upstream: apis/scheduling/validation and
-    plugin/pkg/admission/priority).
-
-    Raises:
-        AdmissionError: it would be refused.
-    """
-    name, value = priority_class.metadata.name, priority_class.value
-    check_name(name)
-    if priority_class.metadata.resource_version:
-        return
-    if name.startswith(_SYSTEM_PREFIX):
-        if _SYSTEM_CLASSES.get(name) != value or priority_class.global_default:
-            raise AdmissionError(f"metadata.name: names that begin with {_SYSTEM_PREFIX} are reserved for system use")
-    elif value > _HIGHEST_OF_USERS:
-        raise AdmissionError(f"value: {value} is above {_HIGHEST_OF_USERS}, the highest priority of users")
-    if priority_class.global_default and default is not None:
-        other = default.metadata.name
-        raise AdmissionError(f"globalDefault: PriorityClass {other} is the global default, and there can be one only")
 
 
 def created_at(pod: Pod) -> float:

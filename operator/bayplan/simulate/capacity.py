@@ -15,6 +15,7 @@ from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
 from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.report import Capacity
 from bayplan.simulate.simulator import Simulator
@@ -50,9 +51,8 @@ def how_many_fit(
 
 def capacity_lines(capacity: Capacity) -> list[str]:
     """Return what people are told: the number, how it spreads over nodes, and what is in the way of more."""
-    nodes = "1 node" if len(capacity.per_node) == 1 else f"{len(capacity.per_node)} nodes"
     asked = "" if capacity.asked is None else f" of the {capacity.asked} asked for"
-    lines = [f"Fits:  {capacity.fits} more of {capacity.pod}{asked}, on {nodes}"]
+    lines = [f"Fits:  {capacity.fits} more of {capacity.pod}{asked}, on {counted(len(capacity.per_node), 'node')}"]
     by_count: dict[int, list[str]] = {}
     for node, count in capacity.per_node.items():
         by_count.setdefault(count, []).append(node)

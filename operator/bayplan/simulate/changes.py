@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bayplan.api.kinds import NODES, PODS, RESOURCES
-from bayplan.simulate.admission import DEFAULT_NAMESPACE
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.workloads import WORKLOADS
 
@@ -28,12 +28,13 @@ _SHORT: Final = {
     "pv": "PersistentVolume",
     "pvc": "PersistentVolumeClaim",
     "sc": "StorageClass",
+    "limits": "LimitRange",
 }
 _CLUSTER_WIDE: Final = frozenset(
-    {"Node", "PriorityClass", *(resource.kind for resource in RESOURCES if not resource.namespaced)}
+    {"Node", "PriorityClass", "RuntimeClass", *(resource.kind for resource in RESOURCES if not resource.namespaced)}
 )
 _KINDS: Final = frozenset(
-    {"Pod", "Node", "PriorityClass", *(kind for _, kind in WORKLOADS), *(resource.kind for resource in RESOURCES)}
+    {"Pod", "Node", *(kind for _, kind in (*WORKLOADS, *POLICIES)), *(resource.kind for resource in RESOURCES)}
 )
 
 
@@ -64,8 +65,8 @@ def _known_names() -> Mapping[str, str]:
     names |= {each.plural: each.kind for each in (NODES, PODS, *RESOURCES)}
     for kind in _KINDS:
         names[kind.lower()] = kind
-        names.setdefault(f"{kind.lower()}s", kind)
-    return names | {"priorityclasses": "PriorityClass"}
+        names.setdefault(f"{kind.lower()}{'es' if kind.endswith('s') else 's'}", kind)
+    return names
 
 
 _NAMES: Final = _known_names()

@@ -10,20 +10,23 @@ from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
-from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
 from bayplan.cache.listers import NamedObject, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.admission import DEFAULT_NAMESPACE, Admission, check_priority_class
+from bayplan.config.errors import quote_unprintable
+from bayplan.simulate.added_objects import holds_template, refused_by_node
+from bayplan.simulate.admission import Admission
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES, AdmissionPolicies, Policy, policy
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
-from bayplan.simulate.controllers import MAX_PODS, Controllers, WorkloadError
+from bayplan.simulate.controllers import MAX_PODS
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
-from bayplan.simulate.made_pods import made_claims, made_pods
+from bayplan.simulate.making import Making
+from bayplan.simulate.owned_pods import OwnedPods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
@@ -34,11 +37,10 @@ V = TypeVar("V")
 
 _CORE: Final = ("", "v1")
 """Core kinds may come without apiVersion."""
-_SCHEDULING: Final = "scheduling.k8s.io/v1"
 _NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
-_CLASS: Final = Decoder(PriorityClass)
 _WORKLOADS: Final[dict[type[Workload], Decoder[Any]]] = {kind: Decoder(kind) for kind in WORKLOADS.values()}
+_POLICIES: Final[dict[type[Policy], Decoder[Any]]] = {kind: Decoder(kind) for kind in POLICIES.values()}
 _LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
 
 
@@ -60,8 +62,9 @@ def read_cluster(
             reader.take(raw)
         reader.replace_from_here()
         before = reader.copied() if changes.are_any else None
-        for raw in validation.objects_in(changes.add, are_added=True):
-            reader.take(raw)
+        are_read = [reader.take(raw) for raw in validation.objects_in(changes.add, are_added=True)]
+        if changes.add and not any(are_read):
+            reader.skip_unread(", ".join(map(quote_unprintable, changes.add)))
     for each in changes.remove:
         found = None if is_file(each) else reference(each)
         if found is not None:
@@ -80,8 +83,8 @@ def read_cluster(
 class ObjectReader:
     """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most.
 
-    Pods can name `known_classes` besides the classes that are taken. Those of objects that replace others count as if
-    they named the scheduler `as_scheduler`, if there is one.
+    Pods can name `known_classes` besides the classes that are taken, and unless `is_whole` any RuntimeClass. Those of
+    objects that replace others count as if they named the scheduler `as_scheduler`, if there is one.
     """
 
     def __init__(
@@ -90,7 +93,9 @@ class ObjectReader:
         most_pods: int = MAX_PODS,
         known_classes: Sequence[PriorityClass] = (),
         as_scheduler: str | None = None,
+        is_whole: bool = True,
     ) -> None:
+        self._is_whole = is_whole
         self._most_pods = most_pods
         self._as_scheduler = as_scheduler
         self._known_classes = known_classes
@@ -98,7 +103,8 @@ class ObjectReader:
         self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
         self._pods: list[tuple[str, Pod]] = []
         """With where they stand; a reference to the raw object would keep the whole file in memory."""
-        self._classes: dict[str, tuple[PriorityClass, RawObject]] = {}
+        self._policies: dict[tuple[str, str], tuple[Policy, RawObject]] = {}
+        """By kind and key: what new pods are admitted by."""
         self._workloads: dict[tuple[type, str], tuple[Workload, RawObject]] = {}
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
@@ -106,6 +112,8 @@ class ObjectReader:
         self._replaces = False
         self._added: dict[str, list[PodInfo]] = {}
         """The pods of the objects that replace others, by where these stand."""
+        self._replaced: dict[str, Workload] = {}
+        """What was there before of the workloads that replace others, by where these stand."""
         self._removed: dict[Reference, None] = {}
         self._drained: dict[str, None] = {}
 
@@ -132,8 +140,7 @@ class ObjectReader:
         kind, namespace, name = found
         key = f"{namespace}/{name}" if namespace else name
         there = (kind == "Node" and name in self._nodes) or (kind == "Pod" and key in self._pod_keys)
-        if kind == "PriorityClass":
-            there = self._classes.pop(name, None) is not None
+        there |= self._policies.pop((kind, key), None) is not None
         if kind == "Namespace":
             there = self._empty(name)
         for resource in (each for each in _LOOKED_UP if each.kind == kind):
@@ -160,26 +167,40 @@ class ObjectReader:
             raise missing(("Node", "", node), "--drain")
         self._drained[node] = None
 
-    def take(self, raw: RawObject) -> None:
-        """Take in an object; raises ClusterFileError, which names it and the field that is wrong."""
+    def skip_unread(self, source: str) -> None:
+        """Name the files `source`, as of a pod that cannot be read: nothing in them replaces or adds anything."""
+        message = "nothing to try: no pod, no workload, and nothing that decides where pods go"
+        self._skipped.append(SkippedPod("", "", source, message, "List", 0))
+
+    def take(self, raw: RawObject) -> bool:
+        """Take in an object, and return whether its kind is read.
+
+        Raises:
+            ClusterFileError: it cannot be; the text names it and the field that is wrong.
+        """
         try:
             if raw.kind == "Pod" and raw.api_version in _CORE:
                 self._take_pod(raw)
             elif raw.kind == "Node" and raw.api_version in _CORE:
                 self._take_node(raw)
-            elif raw.kind == "PriorityClass" and raw.api_version == _SCHEDULING:
-                self._take_class(raw)
+            elif (kind := POLICIES.get((raw.api_version or "v1", raw.kind))) is not None:
+                obj = policy(_POLICIES[kind](raw.value), (each for each, _ in self._policies.values()))
+                self._put(self._policies, (raw.kind, key_of(obj.metadata)), (obj, raw), raw.kind)
             else:
-                self._take_other(raw)
+                return self._take_other(raw)
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             text = field_error(error)
             raise ClusterFileError(f"{title(raw, text)}: {text}") from None
+        return True
 
     def finish(self) -> ClusterObjects:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         known = {each.metadata.name: each for each in self._known_classes}
-        classes = [each for each, _ in self._classes.values()]
-        admission = Admission((known | {each.metadata.name: each for each in classes}).values(), self._as_scheduler)
+        given = (each for each, _ in (*self._policies.values(), *self._looked_up.values()))
+        policies = AdmissionPolicies(given, is_whole=self._is_whole)
+        classes = policies.priority_classes
+        known |= {each.metadata.name: each for each in classes}
+        admission = Admission(known.values(), self._as_scheduler, policies)
         pods = self._admitted(admission)
         if self._removed:
             pods = self._without_removed(pods)
@@ -188,14 +209,16 @@ class ObjectReader:
         if self._drained or gone:
             pods, told = self._evacuated(pods, gone)
         looked_up = [obj for obj, _ in self._looked_up.values()]
-        if self._workloads:
-            self._make_pods(admission, pods, looked_up)
         nodes = [node for node, _ in self._nodes.values()]
-        ignored = dict(sorted(self._ignored.items()))
+        making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
+        pods = making.pods_of([*self._workloads.values()], pods, looked_up)
+        pods = self._without_refused(nodes, pods)
         added = [each for each in self._added.values() if each]
-        return ClusterObjects(
-            nodes, pods, self._skipped, ignored, looked_up, len(self._workloads), classes, told, added
-        )
+        ignored = dict(sorted(self._ignored.items()))
+        others = len(self._workloads)
+        made = ClusterObjects(nodes, pods, self._skipped, ignored, looked_up, others, classes, told, added)
+        made.making_way, made.notes = making.making_way, making.notes
+        return made
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
         pods: list[PodInfo] = []
@@ -225,8 +248,8 @@ class ObjectReader:
 
     def _without_removed(self, pods: list[PodInfo]) -> list[PodInfo]:
         """The pods that stay; workloads and nodes are removed with what they control."""
-        controllers = Controllers([each for each, _ in self._workloads.values()], (info.pod for info in pods), ())
-        removed = controllers.controlled(self._removed)
+        owned = OwnedPods([each for each, _ in self._workloads.values()], (info.pod for info in pods))
+        removed = owned.controlled(self._removed)
         for key in [key for key in self._workloads if (key[0].__name__, *key[1].split("/")) in removed.workloads]:
             del self._workloads[key]
         keys = {f"{namespace}/{name}" for kind, namespace, name in self._removed if kind == "Pod"}
@@ -244,37 +267,15 @@ class ObjectReader:
             del self._nodes[name]
         return kept, told
 
-    def _make_pods(self, admission: Admission, pods: list[PodInfo], looked_up: list[NamedObject]) -> None:
-        """Add what the controllers of the workloads would make: pods, and what goes with them."""
-        workloads, raws = zip(*self._workloads.values(), strict=True)
-        nodes = [node for node, _ in self._nodes.values()]
-        controllers = Controllers(workloads, (info.pod for info in pods), nodes, self._most_pods)
-        try:
-            batches = controllers.batches()
-        except WorkloadError as error:
-            raise ClusterFileError(f"{title(raws[error.index])}: {error}") from None
-        claims = {key for resource, key in self._looked_up if resource.type is PersistentVolumeClaim}
-        for index, batch in batches:
-            try:
-                made = list(made_pods(batch, admission, are_added=raws[index].where in self._added))
-            except (AdmissionError, QuantityError) as error:
-                self._skip(raws[index], f"{batch.path}.{error}", pods=len(batch.members))
-                continue
-            pods.extend(made)
-            if raws[index].where in self._added:
-                self._added[raws[index].where] = made
-            if batch.replica_set is not None:
-                looked_up.append(batch.replica_set)
-            looked_up.extend(each for each in made_claims(batch) if key_of(each.metadata) not in claims)
-        with_pods = {index for index, _ in batches}
-        for index, raw in enumerate(raws):
-            if raw.where not in self._added or index in with_pods:
-                continue
-            try:
-                sample = controllers.one_more(workloads[index])
-                self._added[raw.where] = [] if sample is None else list(made_pods(sample, admission, are_added=True))
-            except (AdmissionError, QuantityError) as error:
-                self._skip(raw, f"{template_of(workloads[index])[0]}.{error}", pods=0)
+    def _without_refused(self, nodes: Sequence[Node], pods: list[PodInfo]) -> list[PodInfo]:
+        """Skip added pods that name their node, and that it would not run; return the others."""
+        added = {info.uid: where for where, made in self._added.items() for info in made}
+        refused = refused_by_node([info for info in pods if info.uid in added] if added else [], nodes, pods)
+        for info in pods if refused else ():
+            if info.uid in refused:
+                self._skip_pod(added[info.uid], info.pod, refused[info.uid])
+                self._added[added[info.uid]] = []
+        return [info for info in pods if info.uid not in refused]
 
     def _take_pod(self, raw: RawObject) -> None:
         try:
@@ -287,14 +288,7 @@ class ObjectReader:
         node_allocatable(node)
         self._put(self._nodes, node.metadata.name, (node, raw), "node")
 
-    def _take_class(self, raw: RawObject) -> None:
-        priority_class = _CLASS(raw.value)
-        name = priority_class.metadata.name
-        others = (each for each, _ in self._classes.values() if each.metadata.name != name)
-        check_priority_class(priority_class, next((each for each in others if each.global_default), None))
-        self._put(self._classes, name, (priority_class, raw), raw.kind)
-
-    def _take_other(self, raw: RawObject) -> None:
+    def _take_other(self, raw: RawObject) -> bool:
         kind = WORKLOADS.get((raw.api_version or "v1", raw.kind))
         resource = resource_named(raw.api_version, raw.kind)
         if resource is not None:
@@ -303,6 +297,9 @@ class ObjectReader:
             self._take_workload(raw, kind, is_looked_up=resource is not None)
         elif resource is None:
             self._ignored[raw.kind] += 1
+            if self._replaces and holds_template(raw.value):
+                self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
+        return kind is not None or resource is not None
 
     def _take_workload(self, raw: RawObject, kind: type[Workload], *, is_looked_up: bool) -> None:
         workload = _WORKLOADS[kind](raw.value)
@@ -310,9 +307,12 @@ class ObjectReader:
             # Written for its selector alone, which default spreading asks for.
             return
         workload = completed(workload)
-        self._put(self._workloads, (kind, key_of(workload.metadata)), (workload, raw), raw.kind)
+        key = kind, key_of(workload.metadata)
         if self._replaces:
             self._added[raw.where] = []
+            if key in self._workloads:
+                self._replaced[raw.where] = self._workloads[key][0]
+        self._put(self._workloads, key, (workload, raw), raw.kind)
 
     def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
         obj = looked_up(_LOOKED_UP[resource](raw.value), resource)

@@ -46,6 +46,10 @@ class ClusterObjects:
 
     Of a workload that makes no more pods this is one as it would be, which is not among `pods`.
     """
+    making_way: list[PodInfo] = field(default_factory=list)
+    """Pods that are not among `pods`, since those of a changed template take their place."""
+    notes: list[str] = field(default_factory=list)
+    """What people are told about how the objects were read, a line each."""
 
     before: Callable[[], "ClusterObjects"] | None = None
     """Gives the cluster as it was before it was changed, if it was."""

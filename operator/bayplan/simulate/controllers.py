@@ -1,16 +1,15 @@
 """Which pods the controllers of Deployments and other workloads would still make, and under which names."""
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
 from bayplan.api.meta_objects import ObjectMeta, OwnerReference
-from bayplan.api.objects import Node, Pod
-from bayplan.cache.cache import is_finished
+from bayplan.api.objects import Node
 from bayplan.simulate import daemon_pods
 from bayplan.simulate.one_more import asking_for_one_more
+from bayplan.simulate.owned_pods import Key, OwnedPods, controller_of, workload_key
 from bayplan.simulate.pod_batches import (
     MAX_NAME,
     POD_TEMPLATE_HASH,
@@ -45,41 +44,25 @@ MAX_PODS: Final = 1_000_000
 
 _REVISION: Final = "controller-revision-hash"
 _INDEX: Final = "batch.kubernetes.io/job-completion-index"
-_RUN: Final = re.compile(r"(?P<cron>.+)-[0-9]+")
 _NO_LABELS: Final[Mapping[str, str]] = {}
-
-Key = tuple[str, str, str]
-"""Namespace, kind and name of what owns pods."""
-
-
-@dataclass(frozen=True, slots=True)
-class Controlled:
-    """Workloads, as kind, namespace and name, and the uids of their pods."""
-
-    workloads: set[Key]
-    pods: set[str]
 
 
 class Controllers:
-    """Knows the workloads and pods there are; pods that have ended or are being deleted do not count as there."""
+    """Knows the workloads and the pods that are there of them."""
 
     def __init__(
-        self, workloads: Sequence[Workload], pods: Iterable[Pod], nodes: Sequence[Node], most_pods: int = MAX_PODS
+        self, workloads: Sequence[Workload], owned: OwnedPods, nodes: Sequence[Node], most_pods: int = MAX_PODS
     ) -> None:
         self._workloads = workloads
+        self._owned = owned
         self._nodes = nodes
         self._most = self._left = most_pods
-        self._by_key = {_key(each): each for each in workloads}
         self._replica_sets: dict[Key, list[ReplicaSet]] = {}
         for each in workloads:
-            owner = _controller(each.metadata)
+            owner = controller_of(each.metadata)
             if isinstance(each, ReplicaSet) and owner is not None:
                 key = (each.metadata.namespace, owner.kind, owner.name)
                 self._replica_sets.setdefault(key, []).append(each)
-        self._names: set[tuple[str, str]] = set()
-        self._pods: dict[Key, list[Pod]] = {}
-        self._has_run: set[Key] = set()
-        self._index(pods)
 
     def batches(self) -> list[tuple[int, PodBatch]]:
         """Return what is still to be made, in the order of the workloads, each with its position among them.
@@ -106,72 +89,25 @@ class Controllers:
         """
         if isinstance(workload, DaemonSet):
             return None
-        there = len(self._pods.get(_key(workload), ()))
+        there = len(self._owned.of(workload_key(workload)))
         batch = _PLANS[type(workload)](self, asking_for_one_more(workload, there))
         return None if batch is None or not batch.members else replace(batch, members=batch.members[:1])
 
-    def controlled(self, removed: Iterable[Key]) -> Controlled:
-        """Return what goes with the workloads among `removed` (kind, namespace, name): they, and what they control."""
-        gone = {(namespace, kind, name) for kind, namespace, name in removed}
-        # A CronJob's Jobs, a Deployment's ReplicaSets: nothing is owned over more levels.
-        for key, each in self._by_key.items():
-            owner = _controller(each.metadata)
-            if owner is not None and (key[0], owner.kind, owner.name) in gone:
-                gone.add(key)
-        pods = {pod.metadata.uid for key in gone for pod in self._pods.get(key, ())}
-        return Controlled({(kind, namespace, name) for namespace, kind, name in gone}, pods)
-
-    def _index(self, pods: Iterable[Pod]) -> None:
-        for pod in pods:
-            meta = pod.metadata
-            owner = _controller(meta)
-            is_there = not is_finished(pod) and meta.deletion_timestamp is None
-            if is_there or owner is None or owner.kind != "StatefulSet":
-                # What is left of a StatefulSet's pod makes way for one of the same name.
-                self._names.add((meta.namespace, meta.name))
-            if owner is None:
-                continue
-            if owner.kind == "Job" and (run := _RUN.fullmatch(owner.name)):
-                self._has_run.add((meta.namespace, "CronJob", run["cron"]))
-            if not is_there:
-                continue
-            key = (meta.namespace, owner.kind, owner.name)
-            self._pods.setdefault(key, []).append(pod)
-            if owner.kind == "ReplicaSet" and (deployment := self._deployment_of(key, meta)) is not None:
-                self._pods.setdefault((meta.namespace, "Deployment", deployment), []).append(pod)
-        for each in self._workloads:
-            owner = _controller(each.metadata)
-            if isinstance(each, Job) and owner is not None:
-                self._has_run.add((each.metadata.namespace, owner.kind, owner.name))
-
-    def _deployment_of(self, replica_set: Key, pod: ObjectMeta) -> str | None:
-        known = self._by_key.get(replica_set)
-        if known is not None:
-            owner = _controller(known.metadata)
-            return owner.name if owner is not None and owner.kind == "Deployment" else None
-        # Without the ReplicaSet its name tells: the Deployment's, and the hash that its pods are labelled with.
-        suffix = f"-{(pod.labels or _NO_LABELS).get(POD_TEMPLATE_HASH, '')}"
-        name = replica_set[2]
-        return name.removesuffix(suffix) if len(suffix) > 1 and name.endswith(suffix) else None
-
     def _batch(self, workload: Workload) -> PodBatch | None:
         meta = workload.metadata
-        owner = _controller(meta)
         if meta.deletion_timestamp is not None or (
-            isinstance(workload, ReplicaSet)
-            and owner is not None
-            and (meta.namespace, owner.kind, owner.name) in self._by_key
+            isinstance(workload, ReplicaSet) and self._owned.is_controlled(meta)
         ):
             # The Deployment that owns it counts its pods.
             return None
-        if isinstance(workload, CronJob) and (workload.spec.suspend or _key(workload) in self._has_run):
+        if isinstance(workload, CronJob) and (workload.spec.suspend or self._owned.has_run(workload_key(workload))):
             return None
         return _PLANS[type(workload)](self, workload)
 
     def _of_deployment(self, deployment: Deployment) -> PodBatch:
         meta, spec = deployment.metadata, deployment.spec
         wanted = 1 if spec.replicas is None else spec.replicas
-        missing = self._missing(wanted, _key(deployment))
+        missing = self._missing(wanted, workload_key(deployment))
         newest = self._newest_replica_set(deployment)
         if newest is not None:
             hashed = (newest.metadata.labels or _NO_LABELS).get(POD_TEMPLATE_HASH, "")
@@ -193,12 +129,12 @@ class Controllers:
 
     def _newest_replica_set(self, deployment: Deployment) -> ReplicaSet | None:
         wanted = deployment.spec.template
-        same = [each for each in self._replica_sets.get(_key(deployment), ()) if without_hash(each) == wanted]
+        same = [each for each in self._replica_sets.get(workload_key(deployment), ()) if without_hash(each) == wanted]
         return max(same, key=lambda each: each.metadata.creation_timestamp or "", default=None)
 
     def _of_replicated(self, workload: Any) -> PodBatch:  # noqa: ANN401 - a ReplicaSet or a ReplicationController
         wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
-        missing = self._missing(wanted, _key(workload))
+        missing = self._missing(wanted, workload_key(workload))
         return own_batch(workload, self._numbered(workload.metadata, missing, "spec.replicas"))
 
     def _of_stateful_set(self, workload: StatefulSet) -> PodBatch:
@@ -218,7 +154,7 @@ class Controllers:
     def _of_daemon_set(self, workload: DaemonSet) -> PodBatch:
         meta = workload.metadata
         template = daemon_pods.with_tolerations(workload.spec.template)
-        there = {daemon_pods.node_of(pod) for pod in self._pods.get(_key(workload), ())}
+        there = {daemon_pods.node_of(pod) for pod in self._owned.of(workload_key(workload))}
         nodes = [each for each in daemon_pods.nodes_for(template.spec, self._nodes) if each not in there]
         self._check_room(len(nodes), "spec.template")
         self._left -= len(nodes)
@@ -250,7 +186,7 @@ class Controllers:
         """The pods of a Job that run at the same time (upstream: pkg/controller/job manageJob)."""
         if spec.suspend:
             return None
-        active = self._pods.get((meta.namespace, "Job", meta.name), ())
+        active = self._owned.of((meta.namespace, "Job", meta.name))
         parallelism = 1 if spec.parallelism is None else spec.parallelism
         succeeded = 0 if done is None else max(done.status.succeeded, 0)
         completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
@@ -280,7 +216,7 @@ class Controllers:
         return PodBatch(meta.namespace, "template", workload.template, [Member(name)])
 
     def _missing(self, wanted: int, key: Key) -> int:
-        return max(wanted - len(self._pods.get(key, ())), 0)
+        return max(wanted - len(self._owned.of(key)), 0)
 
     def _numbered(self, meta: ObjectMeta, count: int, path: str) -> list[Member]:
         """`count` pods called after the workload; numbers that other pods have are left out."""
@@ -301,9 +237,9 @@ class Controllers:
         return name
 
     def _take_name(self, namespace: str, name: str) -> bool:
-        if (namespace, name) in self._names:
+        if (namespace, name) in self._owned.names:
             return False
-        self._names.add((namespace, name))
+        self._owned.names.add((namespace, name))
         return True
 
     def _check_room(self, count: int, path: str) -> None:
@@ -329,11 +265,3 @@ _PLANS: Final[Mapping[type, Callable[[Controllers, Any], PodBatch | None]]] = {
     CronJob: Controllers._of_cron_job,  # noqa: SLF001 - as above
     PodTemplate: Controllers._of_pod_template,  # noqa: SLF001 - as above
 }
-
-
-def _key(workload: Workload) -> Key:
-    return workload.metadata.namespace, type(workload).__name__, workload.metadata.name
-
-
-def _controller(meta: ObjectMeta) -> OwnerReference | None:
-    return next((each for each in meta.owner_references or () if each.controller), None)

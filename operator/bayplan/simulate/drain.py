@@ -11,6 +11,7 @@ from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
+from bayplan.shown_text import counted
 
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
 _PENDING: Final = "Pending"
@@ -139,8 +140,7 @@ def _goes_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
 def drain_lines(report: DrainedNode) -> Iterable[str]:
     """Yield what people are told about a drained node, a line each."""
     staying = f", {report.staying} of DaemonSets or static stay" if report.staying else ""
-    pods = "1 pod" if report.evicted == 1 else f"{report.evicted} pods"
-    yield f"{report.node}: {pods} evicted{staying}"
+    yield f"{report.node}: {counted(report.evicted, 'pod')} evicted{staying}"
     for budget in report.budgets:
         yield (
             f"{report.node}: PodDisruptionBudget {budget.name} allows {budget.disruptions_allowed} of "

@@ -27,6 +27,7 @@ MAX_FILES: Final = 100_000
 _CHUNK: Final = 1 << 20
 _GZIP: Final = b"\x1f\x8b"
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".ndjson", ".jsonl")
+_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _BAD_GZIP: Final = (EOFError, zlib.error, gzip.BadGzipFile)
 
 
@@ -55,7 +56,7 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
     nothing hidden, no pipe or device, and no directory behind a link.
 
     Raises:
-        ClusterFileError: a file is given twice, or a directory holds none, or too many.
+        ClusterFileError: a file is given twice or says what others are, or a directory holds none, or too many.
     """
     given: set[str] = set()
     for name in names:
@@ -63,6 +64,9 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
             key = name if name == STDIN or "\0" in name else os.path.realpath(name)
             if key in given:
                 raise ClusterFileError(f"{quote_unprintable(name)}: is given twice")
+            if Path(name).name in _KUSTOMIZATIONS:
+                advice = "give what `kubectl kustomize` prints of its directory"
+                raise ClusterFileError(f"{quote_unprintable(name)}: is a kustomization: {advice}")
             given.add(key)
             yield InputFile(name)
             continue

@@ -11,7 +11,8 @@ from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace
 from bayplan.cache.listers import NamedObject
-from bayplan.simulate.admission import AZURE_KIND, DEFAULT_NAMESPACE
+from bayplan.simulate.admission import AZURE_KIND
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
 from bayplan.simulate.refusals import AdmissionError, check_name
 
 

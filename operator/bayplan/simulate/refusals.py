@@ -13,6 +13,12 @@ _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
 _MAX_NAME: Final = 253
 
 
+_TIMES: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
+"""What the five fields of a CronJob's schedule may be: minute, hour, day, month, day of the week."""
+_STEP: Final = re.compile(r"/[0-9]+")
+_NUMBER: Final = re.compile(r"[0-9]+")
+
+
 class AdmissionError(ValueError):
     """The API server would refuse the object; the text starts with the field."""
 
@@ -23,6 +29,18 @@ def check_name(name: str, path: str = "metadata.name") -> None:
         raise AdmissionError(f"{path}: Required value")
     if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
         raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
+
+
+def check_schedule(schedule: str) -> None:
+    """Check the numbers of when a CronJob runs, if it says so by five fields; raises AdmissionError."""
+    fields = schedule.split()
+    is_valid = len(fields) == len(_TIMES) and all(
+        lowest <= float(number) <= highest
+        for field, (lowest, highest) in zip(fields, _TIMES, strict=True)
+        for number in _NUMBER.findall(_STEP.sub("", field))
+    )
+    if schedule and not schedule.startswith("@") and not is_valid:
+        raise AdmissionError(f"spec.schedule: Invalid value: {schedule[:64]!a}: is no schedule of cron")
 
 
 def check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
@@ -71,8 +89,8 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
 
 def _check_both(resources: ResourceRequirements | None, path: str) -> None:
     if resources is not None:
-        check_amounts(resources.requests, f"{path}.requests")
         check_amounts(resources.limits, f"{path}.limits")
+        check_amounts(resources.requests, f"{path}.requests")
 
 
 def _check_limited(resources: ResourceRequirements | None, path: str) -> None:

@@ -2,8 +2,9 @@
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import compress
 from typing import Final
 
 from msgspec import structs
@@ -11,6 +12,7 @@ from msgspec import structs
 from bayplan.api.objects import PodStatus
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
+from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.report import Repack
@@ -22,10 +24,11 @@ _COUNTS: Final = re.compile(r"(^|, )\d+ ")
 
 @dataclass(frozen=True, slots=True)
 class Repacking:
-    """A cluster whose pods are to be placed anew; `objects` has them waiting, and `moved` by their UIDs."""
+    """A cluster whose pods are to be placed anew; `objects` has them waiting."""
 
     objects: ClusterObjects
-    moved: Collection[str]
+    moved: Mapping[str, str]
+    """The node that each was on, by UIDs."""
     staying: dict[str, int]
     """How many pods stay where they are, by reason."""
     nodes_before: int
@@ -36,11 +39,13 @@ class Repacking:
         messages = {(pod.namespace, pod.name): pod.attempts[-1].message or "" for pod in report.pods}
         lost = [pod for pod in self.objects.pods if pod.uid in self.moved and simulator.cache.node_of(pod.uid) is None]
         unplaced = Counter(_reason(messages.get((pod.namespace, pod.name), "")) for pod in lost)
-        needed = report.summary.nodes_in_use
+        nodes = simulator.cache.nodes
+        # A pod that finds no other node stays where it is.
+        kept = {*compress(nodes.names, nodes.in_use().tolist()), *(self.moved[pod.uid] for pod in lost)}
         return Repack(
             nodes_in_use_before=self.nodes_before,
-            nodes_in_use=needed,
-            emptied_nodes=max(self.nodes_before - needed, 0),
+            nodes_in_use=report.summary.nodes_in_use,
+            emptied_nodes=max(self.nodes_before - len(kept), 0),
             placed=len(self.moved) - len(lost),
             unplaced=dict(unplaced.most_common()),
             staying=self.staying,
@@ -59,7 +64,7 @@ def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[
     """
     known = {node.metadata.name for node in objects.nodes}
     used: set[str] = set()
-    moved: set[str] = set()
+    moved: dict[str, str] = {}
     staying: Counter[str] = Counter()
     unmatched = set(only)
     pods: list[PodInfo] = []
@@ -72,7 +77,7 @@ def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[
                 used.add(spec.node_name)
             why = _stays(pod, known, chosen=not only or not names.isdisjoint(only))
             if why is None:
-                moved.add(pod.uid)
+                moved[pod.uid] = spec.node_name
                 pod = _waiting(pod, profiles)  # noqa: PLW2901 - the same pod, otherwise
             else:
                 staying[why] += 1
@@ -87,9 +92,9 @@ def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[
 def repack_lines(repack: Repack) -> Iterator[str]:
     """Yield what people are told: nodes before and after, and what stands in the way."""
     before, needed = repack.nodes_in_use_before, repack.nodes_in_use
-    yield f"{before} nodes in use before, {needed} now; {repack.emptied_nodes} could be emptied"
+    yield f"{counted(before, 'node')} in use before, {needed} now; {repack.emptied_nodes} could be emptied"
     lost = sum(repack.unplaced.values())
-    yield f"{repack.placed} pods placed anew, {lost} found no node"
+    yield f"{counted(repack.placed, 'pod')} placed anew, {lost} found no node"
     for reason, count in repack.unplaced.items():
         yield f"no node for {count}: {reason}"
     for reason, count in repack.staying.items():

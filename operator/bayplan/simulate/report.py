@@ -163,7 +163,7 @@ class Repack(_Reported):
     nodes_in_use_before: int
     nodes_in_use: int
     emptied_nodes: int
-    """By how many fewer nodes are in use."""
+    """How many fewer nodes are needed: those in use, and those of the pods that found no other."""
     placed: int
     """Pods that ran before and found a node."""
     unplaced: dict[str, int]

@@ -9,8 +9,8 @@ from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
 from bayplan.api.objects import PodCondition, PodSpec
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.simulate.admission import DEFAULT_NAMESPACE
-from bayplan.simulate.refusals import AdmissionError, check_name
+from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
+from bayplan.simulate.refusals import AdmissionError, check_name, check_schedule
 
 _APPS: Final = "apps/v1"
 _BATCH: Final = "batch/v1"
@@ -23,12 +23,26 @@ class PodTemplateSpec(Struct, frozen=True):
     spec: PodSpec = PodSpec()
 
 
+class RollingUpdate(Struct, frozen=True):
+    """How many pods a Deployment has more than it asks for while it replaces them: a number, or a share in percent."""
+
+    max_surge: int | str | None = None
+
+
+class Strategy(Struct, frozen=True):
+    """How a Deployment replaces its pods."""
+
+    type: str = ""
+    rolling_update: RollingUpdate = RollingUpdate()
+
+
 class ReplicatedSpec(Struct, frozen=True):
     """The spec of a Deployment, a ReplicaSet and a DaemonSet, which has no `replicas`."""
 
     replicas: int | None = None
     selector: LabelSelector | None = None
     template: PodTemplateSpec = PodTemplateSpec()
+    strategy: Strategy = Strategy()
 
 
 class Ordinals(Struct, frozen=True):
@@ -80,6 +94,7 @@ class JobTemplateSpec(Struct, frozen=True):
 class CronJobSpec(Struct, frozen=True):
     """The spec of a CronJob."""
 
+    schedule: str = ""
     suspend: bool = False
     job_template: JobTemplateSpec = JobTemplateSpec()
 
@@ -218,6 +233,11 @@ def _check_job_spec(spec: JobSpec, path: str = "spec") -> None:
         raise AdmissionError(f"{path}.completions: Required value: when completion mode is Indexed")
 
 
+def _check_cron_job(cron: CronJob) -> None:
+    check_schedule(cron.spec.schedule)
+    _check_job_spec(cron.spec.job_template.spec, "spec.jobTemplate.spec")
+
+
 def _check_count(count: int | None, path: str) -> None:
     if count is not None and count < 0:
         raise AdmissionError(f"{path}: Invalid value: {count}: must be greater than or equal to 0")
@@ -230,6 +250,6 @@ _CHECKS: Final[Mapping[type, Callable[[Any], None]]] = {
     StatefulSet: _check_stateful_set,
     ReplicationController: _check_replication_controller,
     Job: lambda job: _check_job_spec(job.spec),
-    CronJob: lambda cron: _check_job_spec(cron.spec.job_template.spec, "spec.jobTemplate.spec"),
+    CronJob: _check_cron_job,
     PodTemplate: lambda _: None,
 }

@@ -36,7 +36,7 @@ from bayplan.api.storage_objects import (
     TopologySelectorLabelRequirement,
     VolumeAttachmentSpec,
 )
-from bayplan.api.workload_objects import PodDisruptionBudgetStatus, ServiceSpec
+from bayplan.api.workload_objects import PodDisruptionBudgetStatus, RuntimeClassScheduling, ServiceSpec
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.simulate.workloads import ReplicationControllerSpec
 from bayplan.snapshot.hashes import Hashes, MadeNames
@@ -50,9 +50,11 @@ KEPT: Final = frozenset(
         *("phase", "preemption_policy", "protocol", "reason", "restart_policy", "status", "type"),
         *("volume_binding_mode", "volume_mode", "when_unsatisfiable"),
         # Times, versions and numbers.
-        *("completed_indexes", "creation_timestamp", "deletion_timestamp", "resource_version", "start_time"),
+        *("completed_indexes", "creation_timestamp", "deletion_timestamp", "max_surge", "resource_version"),
+        "start_time",
         # Amounts, by names of resources that configurations know.
         *("allocatable", "allocated_resources", "capacity", "limits", "maximum_volume_size", "overhead", "requests"),
+        *("default", "default_request", "max", "min", "pod_fixed"),
         # What configurations call their profiles.
         "scheduler_name",
         # Drawn at random by the API server. Where the search for victims begins depends on it.
@@ -134,6 +136,7 @@ class Redaction:
             (ServiceSpec, "selector"): self._labels,
             (ReplicationControllerSpec, "selector"): self._labels,
             (PodSpec, "node_selector"): self._labels,
+            (RuntimeClassScheduling, "node_selector"): self._labels,
             (NodeSelectorTerm, "match_fields"): self._fields,
             (Container, "image"): hashes.wanted_image,
             (ImageVolumeSource, "reference"): hashes.wanted_image,

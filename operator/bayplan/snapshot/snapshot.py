@@ -14,7 +14,7 @@ from typing import IO, Any, Final, cast
 import msgspec
 
 from bayplan.api.kinds import NODES, PODS, RESOURCES, Resource
-from bayplan.api.workload_objects import PriorityClass
+from bayplan.api.workload_objects import LimitRange, PriorityClass, RuntimeClass
 from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects
 from bayplan.snapshot.redaction import Redaction
@@ -84,6 +84,8 @@ KINDS: Final[Sequence[Resource]] = (
     PODS,
     NODES,
     Resource(PriorityClass, "scheduling.k8s.io", "priorityclasses"),
+    Resource(RuntimeClass, "node.k8s.io", "runtimeclasses"),
+    Resource(LimitRange, "", "limitranges", namespaced=True),
     # Simulations make the pods that workloads lack, for which more of them is read than plugins look up.
     *(
         Resource(_AS_WORKLOADS.get(each.kind, each.type), each.group, each.plural, namespaced=each.namespaced)

@@ -1,0 +1,102 @@
+"""The pods that the controllers of all workloads of a cluster would make, as the API server would have them."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bayplan.api.objects import Node, Pod
+from bayplan.api.quantity import QuantityError
+from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.cache.listers import NamedObject, key_of
+from bayplan.cache.pod_info import PodInfo
+from bayplan.simulate.admission import Admission
+from bayplan.simulate.controllers import Controllers, WorkloadError
+from bayplan.simulate.documents import ClusterFileError, RawObject, title
+from bayplan.simulate.made_pods import made_claims, made_pods
+from bayplan.simulate.owned_pods import OwnedPods, workload_key
+from bayplan.simulate.pod_batches import PodBatch
+from bayplan.simulate.refusals import AdmissionError
+from bayplan.simulate.rollout import is_changed, is_held, making_way
+from bayplan.simulate.workloads import Workload, template_of
+
+
+@dataclass
+class Making:
+    """Makes pods once; `skip` is told of workloads that make none and should, why, and the number of their pods."""
+
+    admission: Admission
+    nodes: Sequence[Node]
+    most_pods: int
+    added: dict[str, list[PodInfo]]
+    """Is filled with the pods of added workloads, by where the workload stands."""
+    replaced: Mapping[str, Workload]
+    """What was there before of the same name, likewise."""
+    skip: Callable[[RawObject, str, int], None]
+    making_way: list[PodInfo] = field(default_factory=list)
+    """The pods that leave before some of a changed template are tried."""
+    notes: list[str] = field(default_factory=list)
+
+    def pods_of(
+        self, workloads: Sequence[tuple[Workload, RawObject]], pods: list[PodInfo], looked_up: list[NamedObject]
+    ) -> list[PodInfo]:
+        """Return `pods` with those that are made, and add what goes with these to `looked_up`.
+
+        Raises:
+            ClusterFileError: a workload asks for more pods than a simulation makes.
+        """
+        if not workloads:
+            return pods
+        asking, raws = [each for each, _ in workloads], [raw for _, raw in workloads]
+        owned = OwnedPods(asking, (info.pod for info in pods))
+        added = {index for index, raw in enumerate(raws) if raw.where in self.added}
+        changed = {index: self._first_step(*workloads[index], owned) for index in added}
+        gone = {pod.metadata.uid for left in changed.values() for pod in left or ()}
+        self.making_way = [info for info in pods if info.uid in gone]
+        pods = [info for info in pods if info.uid not in gone]
+        controllers = Controllers(asking, owned, self.nodes, self.most_pods)
+        try:
+            batches = dict(controllers.batches())
+        except WorkloadError as error:
+            raise ClusterFileError(f"{title(raws[error.index])}: {error}") from None
+        claims = {key_of(each.metadata) for each in looked_up if isinstance(each, PersistentVolumeClaim)}
+        for index in sorted(batches.keys() | added):
+            workload, raw = workloads[index]
+            batch = batches.get(index)
+            try:
+                sample = batch or controllers.one_more(workload)
+                made = [] if sample is None else list(made_pods(sample, self.admission, are_added=index in added))
+            except (AdmissionError, QuantityError) as error:
+                self.skip(raw, f"{template_of(workload)[0]}.{error}", 0 if batch is None else len(batch.members))
+                continue
+            if index in added:
+                self.added[raw.where] = made
+            if sample is None and not owned.of(workload_key(workload)):
+                self.skip(raw, "no pod is made: no node has what it selects and lets it in by its taints", 0)
+            if sample is None or not self._is_tried(workload, batch, changed.get(index)):
+                continue
+            pods.extend(made)
+            if sample.replica_set is not None:
+                looked_up.append(sample.replica_set)
+            looked_up.extend(each for each in made_claims(sample) if key_of(each.metadata) not in claims)
+        return pods
+
+    def _first_step(self, workload: Workload, raw: RawObject, owned: OwnedPods) -> Sequence[Pod] | None:
+        """Take out of `owned` who makes way for pods of a changed template, and return them; None of the same one."""
+        key = workload_key(workload)
+        there = owned.of(key)
+        before = self.replaced.get(raw.where)
+        if not (there or owned.has_run(key)) or not is_changed(workload, before, there, self.admission):
+            return None
+        leaving = making_way(workload, there)
+        owned.leave(key, leaving)
+        return leaving
+
+    def _is_tried(self, workload: Workload, batch: PodBatch | None, left: Sequence[Pod] | None) -> bool:
+        """Whether pods are tried of what is to be made, or of a changed template; notes what is not to be expected."""
+        name = f"{type(workload).__name__} {key_of(workload.metadata)}"
+        if batch is None and (left is None or is_held(workload)):
+            self.notes.append(f"{name}: no pod is tried, as it makes no more; --count 1 tries one")
+            return False
+        if left is not None:
+            way = f" in the place of {left[0].metadata.name}" if left else ""
+            self.notes.append(f"{name}: a pod of its changed template is tried{way}")
+        return True
