@@ -139,8 +139,8 @@ class ServerContact:
     def requested(self, method: str, code: str, seconds: float) -> None:
         """Note how a request of ApiClient ended, and how long it took.
 
-        A 5xx says neither: it may be an admission webhook's. So does a request without an answer while others that were
-        made since had one: it is that call which has none.
+        A 5xx is ignored, because a webhook may have sent it. A request without an answer is ignored if the server has
+        answered another one since this one began.
         """
         if code == NO_ANSWER:
             if self._answered_at < self.clock() - seconds:

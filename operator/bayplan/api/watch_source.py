@@ -85,7 +85,7 @@ class LineSplitter:
 class WatchSource:
     """Fetches pages and watch lines of one path over one session that follows the credentials.
 
-    Relied on by `Reflector`. A 401 gets a new token and one more try. Nothing else is retried here.
+    Whoever lists or watches relies on it. A 401 gets a new token and one more try. Nothing else is retried here.
 
     Raises (all methods): AnswerError, BrokenStreamError, CredentialsError, aiohttp.ClientError, TimeoutError, OSError;
     `page` also PageTooLargeError.

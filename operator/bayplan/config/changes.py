@@ -9,7 +9,7 @@ from bayplan.config.settings import camel_case
 from bayplan.config.types import PLUGIN_SET_KEYS, Profile, SchedulerConfiguration
 
 _ONLY_AT_THE_START: Final = ("leader_election", "client_connection", "enable_profiling", "feature_gates")
-"""What connections, the election and the HTTP port are made of."""
+"""These need a new start: the connections, the election and the port are made from them."""
 _AT_THE_START: Final = "is read at the start only, and the scheduler has to be started again for it"
 
 
@@ -25,7 +25,7 @@ def changed_fields(before: SchedulerConfiguration, after: SchedulerConfiguration
 
 
 def changed_profiles(before: SchedulerConfiguration, after: SchedulerConfiguration) -> frozenset[str]:
-    """Return the schedulerNames of the profiles that decide otherwise; back-offs alone change none."""
+    """Return the schedulerNames of the profiles that decide differently; back-offs alone change none."""
     names = frozenset(profile.scheduler_name for profile in after.profiles)
     if (before.extenders, before.percentage_of_nodes_to_score) != (after.extenders, after.percentage_of_nodes_to_score):
         return names

@@ -50,13 +50,13 @@ class FieldError(Remark):
 
 
 class FieldWarning(Remark):
-    """What is allowed, and hardly meant."""
+    """A warning: the value is legal but probably a mistake."""
 
     __slots__ = ()
 
 
 class FieldNote(Remark):
-    """What became of a field of an old format that today's configuration cannot say as it was."""
+    """A note: a field of an old format that has no exact equivalent today, and what became of it."""
 
     __slots__ = ()
 
@@ -64,7 +64,7 @@ class FieldNote(Remark):
 def line_of(file: str, remark: Remark, kind: str = "") -> str:
     """Say a remark as compilers do, so that editors find its place: `file:line:column: kind: path: message`.
 
-    What a flag says, whose path begins with two dashes, is of no file.
+    A remark about a flag, whose path begins with two dashes, gets no name of a file.
     """
     parts = [str(remark)]
     if kind:

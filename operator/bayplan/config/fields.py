@@ -51,7 +51,7 @@ class Fields:
         return child(self.path, name)
 
     def has(self, name: str) -> bool:
-        """Whether the field is there and not null."""
+        """Whether the field is given and not null. It then counts as read."""
         self._read.add(name)
         return self._value.get(name) is not None
 
@@ -183,8 +183,8 @@ class Fields:
     def build(self, kind: type[_T], *, zero_counts: bool = True, checked: bool = True, **given: object) -> _T:
         """Return a dataclass or wire object, its fields read under their names in camel case; `given` were read before.
 
-        A field that is missing or null gets the default of `kind`; without `zero_counts` also one of 0 or "". Unless
-        `checked` is false, values that break the rules of their fields are errors.
+        A field that is missing or null gets the default of `kind`; with `zero_counts=False`, 0 and "" also mean the
+        default. Unless `checked` is false, values that break the rules of their fields are errors.
         """
         missing = [each for each in settings_of(kind) if each.name not in given]
         with self.nested(OWN) if any(each.own for each in missing) else nullcontext(self) as own:

@@ -1,4 +1,4 @@
-"""Flags as fields: what a command takes are frozen dataclasses, and each of their fields declares its flag once."""
+"""Flags as fields: a command's options are a frozen dataclass, and each field declares its flag."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import field

@@ -17,6 +17,7 @@ _COUNTS_AS_ONE: Final = "a weight of 0 counts as 1; to leave it out, take it out
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "parallelism": "has no effect: bayplan looks at all nodes at once",
     "enableContentionProfiling": "has no effect: there is no contention to profile",
+    "delayCacheUntilActive": "has no effect: a standby always keeps its caches warm",
     "clientConnection.acceptContentTypes": "has no effect: bayplan speaks JSON",
     "clientConnection.contentType": "has no effect: bayplan speaks JSON",
 }

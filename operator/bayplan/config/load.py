@@ -19,7 +19,7 @@ from bayplan.config.errors import (
     unsupported,
 )
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, other_set_errors
+from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, plugin_set_errors
 from bayplan.config.policy import decode_policy
 from bayplan.config.types import (
     API_VERSION,
@@ -65,12 +65,13 @@ def load_configuration(
         known_plugins: plugins that may be enabled and configured; other names are errors.
         gates: which features are on; arguments of those that are off are errors.
         notes: gets what an old format says and today's has no successor for.
-        extends: with it, other errors are told together with those of plugin sets that do not work out.
+        extends: tells which points a plugin extends. If the file has errors, its plugin sets are checked as well, so
+            that all errors are told at once.
         reads_certificates: with it, the certificates of extenders must be there and fit, as `bayplan run` needs them.
         only_regular: with it, the file may be no pipe, which could keep the caller for a minute.
         data: what the file holds, where it is no file that can be read by its name.
-        check: is given the configuration, or that of its profiles that have no errors, and raises ConfigurationError
-            with those it finds.
+        check: gets the whole configuration, or each sound profile by itself if there are errors; it raises
+            ConfigurationError with those it finds.
 
     Raises:
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
@@ -96,7 +97,7 @@ def load_configuration(
     sets: Sequence[FieldError] = ()
     if errors and extends is not None:
         told = [FieldError(f"profiles[0].{each.path}", each.message) for each in errors] if old else errors
-        sets = other_set_errors(configuration, extends, told)
+        sets = plugin_set_errors(configuration, extends, told)
         if check is not None and version == API_VERSION:
             sets = [*sets, *_found_in_sound_profiles(check, configuration, errors)]
     elif not errors and check is not None:

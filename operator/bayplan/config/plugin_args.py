@@ -51,9 +51,9 @@ def default_args(plugin: str) -> PluginArgs | None:
 
 
 def decode_args(plugin: str, fields: Fields, gates: FeatureGates) -> PluginArgs:
-    """The arguments of one of kube-scheduler's plugins; KeyError for plugins that take none.
+    """The arguments of a plugin of kube-scheduler's or of ours; KeyError for plugins that take none.
 
-    An argument of a feature that is off is an error, so that nothing changes when the feature comes on.
+    An argument of a feature that is off is an error: else it would take effect silently once the feature is on.
     """
     return _DECODERS[plugin](fields, gates)
 

@@ -6,7 +6,7 @@ Sources: pkg/scheduler/apis/config/v1/default_plugins.go (also mergePluginSet) a
 framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Final
@@ -162,8 +162,8 @@ def _strategy_weight(profile: Profile) -> int:
     return sum(each.weight for each in several) or 1
 
 
-def other_set_errors(
-    configuration: SchedulerConfiguration, extends: Extends, errors: Iterable[FieldError]
+def plugin_set_errors(
+    configuration: SchedulerConfiguration, extends: Extends, errors: Sequence[FieldError]
 ) -> list[FieldError]:
     """What is wrong with the plugin sets of a configuration that has `errors` already, so that all are told at once.
 
@@ -207,11 +207,11 @@ def expand_plugins(
             errors += [FieldError(child(path, key), complaint.message) for complaint in error.errors]
     wanted = f"for profile with scheduler name {quote(scheduler_name)}"
     # A point that failed has its own error already.
-    queue_sorts = len(expanded.get("queue_sort", "?"))
-    if queue_sorts != 1:
-        message = f"only one queue sort plugin required {wanted}, but got {queue_sorts}"
+    queue_sorts = expanded.get("queue_sort")
+    if queue_sorts is not None and len(queue_sorts) != 1:
+        message = f"only one queue sort plugin required {wanted}, but got {len(queue_sorts)}"
         errors.append(FieldError(child(path, "queueSort"), message))
-    if not expanded.get("bind", "?"):
+    if expanded.get("bind") == ():
         message = f"at least one bind plugin is needed {wanted}"
         errors.append(FieldError(child(path, "bind"), message))
     if not errors:

@@ -31,7 +31,7 @@ from bayplan.config.plugin_sets import (
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
 )
-from bayplan.config.settings import ANY_DURATION, LASTING, OWN, Int64, camel_case, settings_of
+from bayplan.config.settings import ANY_DURATION, NOT_NEGATIVE_DURATION, OWN, Int64, camel_case, settings_of
 from bayplan.config.types import (
     API_VERSION,
     KIND,
@@ -206,7 +206,7 @@ _ELECTION: Final = {
     "else": {
         "properties": {
             **{
-                name: {"anyOf": [{"type": "null"}, {"type": "string", **LASTING.schema}]}
+                name: {"anyOf": [{"type": "null"}, {"type": "string", **NOT_NEGATIVE_DURATION.schema}]}
                 for name in ("leaseDuration", "renewDeadline", "retryPeriod")
             },
             "resourceLock": {"enum": ["leases", "", None]},

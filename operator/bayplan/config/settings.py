@@ -15,7 +15,7 @@ Int64 = Annotated[int, _WIDE]
 """The kind of integers that may be larger than 32 bits."""
 
 OWN: Final = "bayplan.io"
-"""Annotates what bayplan adds to a plugin's arguments; it stands under a field of this name."""
+"""Marks a field that kube-scheduler does not have. In the file it stands under this key."""
 
 _DURATION: Final = r"(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$"
 ANY_DURATION: Final = f"^[-+]?{_DURATION}"
@@ -39,8 +39,8 @@ class Rule:
 
 
 NO_RULE: Final = Rule()
-LASTING: Final = Rule({"pattern": f"^(?!-.*[1-9])[-+]?{_DURATION}"})
-"""Of durations whose check depends on other fields."""
+NOT_NEGATIVE_DURATION: Final = Rule({"pattern": f"^(?!-.*[1-9])[-+]?{_DURATION}"})
+"""A duration of zero or more. The schema says only this; decoders check the rest."""
 
 
 def within(lowest: int, highest: int | None, detail: str, *, or_zero: bool = False, required: bool = False) -> Rule:

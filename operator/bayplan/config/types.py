@@ -14,7 +14,17 @@ from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
-from bayplan.config.settings import LASTING, NOT_NEGATIVE, OWN, PERCENTAGE, Int64, Rule, camel_case, each_is, within
+from bayplan.config.settings import (
+    NOT_NEGATIVE,
+    NOT_NEGATIVE_DURATION,
+    OWN,
+    PERCENTAGE,
+    Int64,
+    Rule,
+    camel_case,
+    each_is,
+    within,
+)
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -162,9 +172,9 @@ class VolumeBindingArgs:
 class DynamicResourcesArgs:
     """Arguments of DynamicResources."""
 
-    filter_timeout: Annotated[timedelta, LASTING] = timedelta(seconds=10)
+    filter_timeout: Annotated[timedelta, NOT_NEGATIVE_DURATION] = timedelta(seconds=10)
     """How long filtering one node may take; 0 is no limit."""
-    binding_timeout: Annotated[timedelta, LASTING] = timedelta(seconds=600)
+    binding_timeout: Annotated[timedelta, NOT_NEGATIVE_DURATION] = timedelta(seconds=600)
     """How long devices may take to be ready; at least 1 s."""
 
 
@@ -335,6 +345,6 @@ class SchedulerConfiguration:
     extenders: tuple[Extender, ...] = ()
     """In the order they are called."""
     delay_cache_until_active: bool = False
-    """Whether caches fill only once the lease is won."""
+    """Kept for kube-scheduler's files. It has no effect: a standby always keeps its caches warm."""
     feature_gates: FeatureGates = DEFAULT_FEATURE_GATES
     """Which features of kube-scheduler are on."""

@@ -81,11 +81,11 @@ def build(
 
     From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
     until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
-    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` it looks for those of
-    schedulers for the same pods before it schedules without having been told to contend.
+    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` and
+    nothing said about leader election, the process first looks for a Lease of a scheduler for the same pods.
 
-    `clock`, monotonic and in seconds, and what makes clients, reflectors and the intake's source are given by who has
-    time and API server in memory.
+    Tests pass a virtual `clock` (monotonic, in seconds) and an API server in memory, as makers of clients, reflectors
+    and the intake's source.
     """
     foundation = _foundation(configuration, credentials, clock, make_client, heeds_other_leases=heeds_other_leases)
     client, events_client = foundation.client(), foundation.client()
@@ -130,8 +130,7 @@ def build(
     operator = OperatorThread(
         foundation.names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill
     )
-    # What was made before those whom it tells: answers to the scheduler's writes feed the queue that it reads, and
-    # the watches tell of an outage whom else to ask.
+    # These two are connected late, because they call parts that are made after them.
     pending.on_gone = scheduler.pod_gone
     recovery.connect(watches, intake_list, operator, pending)
 

@@ -29,8 +29,8 @@ _METADATA_ONLY = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=
 LIST_SECONDS = 30.0
 _NO_ANSWER = (CredentialsError, aiohttp.ClientError, OSError)
 _FIRST_PAUSE_SECONDS = 0.5
-_MAX_PAUSE_SECONDS = 15.0
-# So many lists in a row without an answer take half a minute or more: who knows what waits by then?
+_LONGEST_PAUSE_AFTER_REFUSAL_SECONDS = 15.0
+# After so many failed lists in a row, which take at least some twenty seconds, the queue may be out of date.
 _STALE_AFTER_FAILURES = 8
 
 
@@ -62,7 +62,9 @@ class IntakeList:
     """Called when a list is older than the one before: etcd was restored from a backup."""
     contact: ServerContact | None = None
     """Knows of outages of the API server, which are then not told here at each try."""
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=_FIRST_PAUSE_SECONDS, longest=_MAX_PAUSE_SECONDS))
+    backoff: Backoff = field(
+        default_factory=lambda: Backoff(first=_FIRST_PAUSE_SECONDS, longest=_LONGEST_PAUSE_AFTER_REFUSAL_SECONDS)
+    )
     complete: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     """Set once the queue was filled from a whole list."""
     _history: VersionHistory = field(default_factory=VersionHistory, init=False)

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 DEFAULT_SCHEDULER = "default-scheduler"
 _LOGIN_PAUSE_SECONDS = 2.0
 _NOT_FINISHED = "status.phase!=Succeeded,status.phase!=Failed"
-_FINISHED = "status.phase=Succeeded"
+_MATCHES_NOTHING = "status.phase=Succeeded"
 _FIRST_PAUSE_SECONDS = 1.0
 _MAX_PAUSE_SECONDS = 30.0
 _STEADY_SECONDS = 60.0
@@ -91,8 +91,8 @@ class KopfSessions:
     ) -> aiohttp.ClientSession:
         """A session on the running loop, with a token that was not refused before; credentials live on `home`.
 
-        A list of pods that is asked for in it has none: of a list kopf needs but its version, to watch from there, and
-        it would make an event of each whole pod. `on_list` is called on `home` after each: others are to list all pods.
+        kopf's own list of pods is made empty. kopf needs but its version, to begin the watch; if it got the pods,
+        it would make an event of each. `on_list` is called on `home` after each list, so that others list the pods.
         """
         token, context = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._identity(), home))
 
@@ -100,7 +100,7 @@ class KopfSessions:
             selector = request.url.query.get("fieldSelector")
             if selector is None or "watch" in request.url.query:
                 return await go_on(request)
-            request.url = request.url.update_query(fieldSelector=f"{selector},{_FINISHED}")
+            request.url = request.url.update_query(fieldSelector=f"{selector},{_MATCHES_NOTHING}")
             response = await go_on(request)
             if response.ok:
                 home.call_soon_threadsafe(on_list)

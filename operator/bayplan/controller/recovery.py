@@ -11,9 +11,9 @@ logger = logging.getLogger(__name__)
 
 
 class Recovery:
-    """Has what other parts may have missed looked for; the watches and the intake's list tell it when.
+    """Asks the other parts to look again after an outage or an etcd restore, of which the watches and the list tell it.
 
-    They are made with it, so it is made before them, and gets to know them by `connect` before anything runs.
+    These need it when they are made. So it is made first, and `connect` gives it the parts before anything runs.
     """
 
     _watches: Watches

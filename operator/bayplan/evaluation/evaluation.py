@@ -26,7 +26,7 @@ _PASSED = -1
 """In `rejected_by`: no filter rejected the row."""
 
 _UNSCORED_ROWS: Final = 1024
-"""Above so many changed rows that were filtered but not scored, all rows are scored at the next `totals`."""
+"""When several changes leave more rows than this filtered but not scored, the next `totals` scores all rows."""
 
 
 class Verdicts:
@@ -232,7 +232,7 @@ class Evaluation:
         """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
         plain, nominated = self._plain, self._nominated
         anew, changed = change.everything, UNCHANGED
-        if anew or not self.pre_filters.still_hold(pod):
+        if anew or not self.pre_filters.rerun_and_compare(pod):
             anew |= self.pre_filters.run(pod, anew=anew)
             changed = ROWS
         if anew:

@@ -19,7 +19,7 @@ from bayplan.framework.status import Code, Codes, Reads
 from bayplan.metrics.instruments import Count
 
 _NOT_MANY_ROWS = 64
-"""Up to so many rows are picked out rather than all looked at."""
+"""Fewer rows are picked out rather than all looked at."""
 
 NumberedFilters = Sequence[tuple[int, FilterPlugin]]
 """Filters with their places among those that apply."""
@@ -34,7 +34,7 @@ class Changed(IntEnum):
 
     NOTHING = 0
     ROWS = 1
-    """Only rows that the table's logs name may have another verdict; any reason may be another."""
+    """Only rows that the table's logs name may have another verdict; the reason of any row may differ."""
     ANYWHERE = 2
     """Any row may have become feasible or not."""
 

@@ -23,12 +23,13 @@ What is not kept is worked out anew for every pod, which takes the longer the mo
 KEPT_RULE_BYTES: Final = 32 * 2**20
 """How much of that may be compiled rules and other things worked out of pods, as `PodInfo.size` counts them."""
 _LARGE_RULE_BYTES: Final = 2 * 2**20
-"""Of pods with more than this only the newest one's evaluation is kept, on top of those: it ousts no other."""
+"""The evaluation of a pod with more than this does not count towards `KEPT_RULE_BYTES`; only the newest is kept."""
 _ORDINARY_BYTES: Final = 2**19
-"""Ordinary pods have less than half of that."""
+"""A pod with more than this is larger than any ordinary one."""
 _OBJECT_BYTES: Final = 4 * 2**10
 """What an evaluation takes besides its arrays."""
 _MEASURED_EVERY: Final = 4096
+"""After so many switches between evaluations, all that were used are measured."""
 
 
 @dataclass(slots=True, eq=False)

@@ -17,7 +17,7 @@ from bayplan.framework.status import Code, Reads, Reason, Status
 
 
 class SingleNodeFilters:
-    """Says whether a pod fits a node of `table` as it stands; preemption and nominated pods rely on it.
+    """Says whether a pod fits a node of `table` as it stands; `NominatedRound` and preemption's dry run use it.
 
     It has a state of its own, so plugins that keep counts keep those of `table`. PreFilters of filters that read the
     cluster are run before every node, as kube-scheduler updates their state with AddPod and RemovePod.
@@ -27,7 +27,7 @@ class SingleNodeFilters:
         self,
         pod: PodInfo,
         filters: Sequence[FilterPlugin],
-        pre_filters: Iterable[PreFilterPlugin],
+        pre_filters: Sequence[PreFilterPlugin],
         table: ShadowTable,
     ) -> None:
         self.table = table

@@ -28,15 +28,18 @@ class PreFilters:
         self._results: dict[str, PreFilterResult] = {}
         self._every_cycle: list[PreFilterPlugin] = []
         self.attempts = Count()
-        """Attempts whose pod the plugins that did not skip had something to say about."""
+        """How many attempts ran these plugins; those that skipped are not counted."""
         self.rejection: Status | None = None
         self.ran: list[str] = []
         self.filters: list[FilterPlugin] = []
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
 
-    def still_hold(self, pod: PodInfo) -> bool:
-        """Run the plugins that read the cluster. Returns whether their results are as before."""
+    def rerun_and_compare(self, pod: PodInfo) -> bool:
+        """Run again the plugins whose result may differ in every cycle; return whether all are as before.
+
+        It stops at the first that differs; `run` asks that one again.
+        """
         calls, results, started = self._calls, self._results, 0.0
         if calls.observed:
             started = perf_counter()

@@ -194,7 +194,7 @@ class FewRowsFilters:
 
 
 class FewRowsScores:
-    """The scores whose weighted sums are kept."""
+    """Updates the sums and totals of a few changed rows without numpy."""
 
     def __init__(self, entries: Sequence[RawScore], calls: PluginCalls) -> None:
         self._entries = entries

@@ -36,7 +36,7 @@ class ScoreTotals:
         self._moving: list[RawScore] = []
         self._relative: list[RawScore] = []
         self.attempts = Count()
-        """Attempts that were scored, of the plugins that did not skip."""
+        """How many attempts ran these plugins; those that skipped are not counted."""
         self._few_rows = FewRowsScores((), framework.calls)
         self._sums: NDArray[np.int64] = np.empty(0, dtype=np.int64)
         self._totals: NDArray[np.int64] = np.empty(0, dtype=np.int64)
