@@ -106,7 +106,7 @@ def _checks(found: Found, instances: Instances, plan: Plan) -> list[Check]:
         *promise_checks(found.broken, found.lost, found.differences),
         *memory_checks(found.samples, plan),
         *ending_checks(instances.endings, found.restarts),
-        *coverage_checks(found.counts, plan, created_seconds=found.created_seconds),
+        *coverage_checks(found.counts, plan, created_seconds=found.created_seconds, restarts=found.restarts),
         *bad_namespace_checks(found.bad_rounds, found.latencies, plan, started=found.started),
         Check("no exception in a log", not tracebacks, f"{tracebacks} tracebacks"),
     ]

@@ -110,9 +110,16 @@ def test_each_broken_promise_fails_a_check_of_its_own() -> None:
 
 def test_a_soak_without_what_it_is_for_fails() -> None:
     counts = {"created": 30_000, "preempted": 1, "resized": 1, "node changes": 1}
-    assert failed(coverage_checks(counts, SHORT, created_seconds=300)) == []
-    assert len(failed(coverage_checks({**counts, "created": 26_000}, SHORT, created_seconds=300))) == 1
-    assert len(failed(coverage_checks({"created": 30_000}, SHORT, created_seconds=300))) == 3
+    assert failed(coverage_checks(counts, SHORT, created_seconds=300, restarts=[])) == []
+    assert len(failed(coverage_checks({**counts, "created": 26_000}, SHORT, created_seconds=300, restarts=[]))) == 1
+    assert len(failed(coverage_checks({"created": 30_000}, SHORT, created_seconds=300, restarts=[]))) == 3
+
+
+@pytest.mark.parametrize(("created", "failures"), [(25_300, 0), (25_100, 1)])
+def test_no_pods_are_asked_for_while_the_api_server_is_away(created: int, failures: int) -> None:
+    counts = {"created": created, "preempted": 1, "resized": 1, "node changes": 1}
+    away = [(60.0, 72.0), (293.0, 305.0)]
+    assert len(failed(coverage_checks(counts, SHORT, created_seconds=300, restarts=away))) == failures
 
 
 @pytest.mark.parametrize(

@@ -133,9 +133,12 @@ def promise_checks(broken: Sequence[str], lost: Sequence[str], differences: Mapp
     return checks
 
 
-def coverage_checks(counts: Mapping[str, int], plan: Plan, *, created_seconds: float) -> list[Check]:
-    """What the soak is for did happen: the rate, preemptions, resizes, node changes."""
-    asked = plan.rate * created_seconds
+def coverage_checks(
+    counts: Mapping[str, int], plan: Plan, *, created_seconds: float, restarts: Iterable[tuple[float, float]]
+) -> list[Check]:
+    """What the soak is for did happen: the rate while the API server was there, preemptions, resizes, node changes."""
+    away = sum(min(ended, created_seconds) - min(began, created_seconds) for began, ended in restarts)
+    asked = plan.rate * (created_seconds - away)
     created = counts.get("created", 0)
     checks = [
         Check(

@@ -50,6 +50,12 @@ def test_of_a_kustomization_it_is_said_what_to_give_instead(simulate, name, flag
     assert (code, out, err) == (2, "", told)
 
 
+def test_a_directory_of_a_kustomization_is_refused_as_well(simulate):
+    files = {"in": lists(NODE), "base/kustomization.yaml": "resources: [web.yaml]\n", "base/web.json": json.dumps(WEB)}
+    code, _, err = simulate(files, "--cluster", "in", "--add", "base")
+    assert (code, "base/kustomization.yaml: is a kustomization: " in err) == (2, True)
+
+
 def test_a_pipe_in_a_directory_is_no_file_of_the_cluster(simulate, tmp_path):
     os.mkfifo(tmp_path / "pipe.yaml")
     code, out, err = simulate({"node.json": json.dumps(NODE)}, "--cluster", str(tmp_path))

@@ -96,7 +96,10 @@ async def test_the_lease_is_also_found_where_the_base_puts_it(target, cluster):
 async def test_of_several_leases_none_is_taken_unless_its_namespace_is_named(kubeconfig, cluster):
     cluster.lease("theirs_1", "kube-system")
     told = "there are Leases bayplan-system/bayplan and kube-system/bayplan: say which scheduler is meant by "
-    assert str(await failure(Target(kubeconfig=kubeconfig))) == f"{told}--scheduler-namespace"
+    assert (
+        str(await failure(Target(kubeconfig=kubeconfig)))
+        == f"{told}--scheduler-namespace, or delete the one that is left over"
+    )
     assert cluster.forwards == []
     async with connect(Target(kubeconfig=kubeconfig, namespace="bayplan-system")) as client:
         await client.summary()

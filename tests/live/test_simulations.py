@@ -181,3 +181,17 @@ async def test_where_classes_are_not_known_it_is_said_why_and_what_to_do(scene):
     )
     (pod,) = (await scene.simulate(pod_body()))["pods"]
     assert pod["attempts"][0]["node"] is not None
+
+
+async def test_a_runtime_class_has_to_be_beside_the_pod_and_counts(full):
+    runtime = {
+        "apiVersion": "node.k8s.io/v1",
+        "kind": "RuntimeClass",
+        "metadata": {"name": "kata"},
+        "handler": "kata",
+        "scheduling": {"nodeSelector": {"runtime": "kata"}},
+    }
+    with pytest.raises(RefusedQuestionError, match="'kata' was found; those of the cluster are not read"):
+        await full.simulate(pod_body(runtimeClassName="kata"))
+    (pod,) = (await full.simulate(runtime, pod_body(runtimeClassName="kata")))["pods"]
+    assert "didn't match Pod's node affinity/selector" in pod["attempts"][0]["message"]

@@ -33,8 +33,8 @@ SANDBOX = RuntimeClass(
 )
 
 
-def admitted(pod, *objects, is_whole=True):
-    return Admission((), policies=AdmissionPolicies(objects, is_whole=is_whole)).pod(pod)
+def admitted(pod, *objects):
+    return Admission((), policies=AdmissionPolicies(objects)).pod(pod)
 
 
 def limits(namespace="default", **item):
@@ -68,10 +68,9 @@ def test_what_a_pod_says_otherwise_than_its_runtime_class_is_refused():
     assert admitted(saying(overhead={"cpu": "0.25"}, node_selector={"runtime": "kata"}), SANDBOX).spec.overhead
 
 
-def test_a_runtime_class_that_is_not_there_is_refused_where_all_are_known():
+def test_a_runtime_class_that_is_not_there_is_refused():
     pod = bare_pod(runtime_class_name="kata")
     assert refusal(pod) == "spec.runtimeClassName: no RuntimeClass with name 'kata' was found"
-    assert admitted(pod, is_whole=False).spec.overhead is None
     stored = structs.replace(pod, metadata=structs.replace(pod.metadata, resource_version="7"))
     assert admitted(stored).spec.overhead is None
 

@@ -164,6 +164,10 @@ def test_a_jobs_pods_are_those_that_run_at_the_same_time(read, spec, status, cou
     assert names(cluster) == [f"work-{number}" for number in range(1, count + 1)]
 
 
+def test_an_indexed_job_that_says_neither_how_many_nor_at_a_time_makes_one_pod(read):
+    assert names(read(workload("Job", "work", completionMode="Indexed"))) == ["work-0"]
+
+
 def test_an_indexed_job_makes_the_indexes_that_are_neither_completed_nor_running(read):
     index = "batch.kubernetes.io/job-completion-index"
     job = workload(
@@ -284,7 +288,7 @@ def test_a_quantity_that_is_none_is_named_with_its_place_in_the_template(read):
             workload("Job", completions=10**9, completionMode="Indexed"),
             "spec.completions: 1000000000 pods more",
         ),
-        (workload("Job", completionMode="Indexed"), "spec.completions: Required value"),
+        (workload("Job", completionMode="Indexed", parallelism=2), "spec.completions: Required value"),
         (workload("Deployment", selector=None), "spec.selector: Required value"),
         (workload("Deployment", selector={"matchLabels": {"app": "other"}}), "selector does not match"),
         (workload("ReplicationController", selector={"app": "other"}), "selector does not match"),

@@ -21,6 +21,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
 from bayplan.live.cluster_view import ClusterCopy
 from bayplan.simulate.admission import NO_PRIORITY_CLASS
+from bayplan.simulate.admission_policies import NO_RUNTIME_CLASS
 from bayplan.simulate.capacity import NotCountedError, counted_pod, how_many_fit
 from bayplan.simulate.cluster import ObjectReader
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -173,7 +174,7 @@ def _objects(body: bytes, known: KnownClasses) -> ClusterObjects:
         raise _refused(f"{_NAME}: is no JSON: {error}") from None
     if body.lstrip()[:1] not in {b"{", b"["}:
         raise _refused(f"{_NAME}: is no JSON object")
-    reader = ObjectReader(most_pods=MOST_PODS, known_classes=known.classes, is_whole=False)
+    reader = ObjectReader(most_pods=MOST_PODS, known_classes=known.classes)
     try:
         for raw in raw_objects(body, _NAME):
             if raw.kind == "Node":
@@ -185,14 +186,20 @@ def _objects(body: bytes, known: KnownClasses) -> ClusterObjects:
         raise _refused(str(error)) from None
     for skipped in objects.skipped:
         text = f"{skipped.source}: {skipped.kind} {skipped.namespace}/{skipped.name}: {skipped.message}"
-        if known.problem and skipped.message.startswith(NO_PRIORITY_CLASS):
-            text += f"; {known.problem}: put the PriorityClass beside the pod, or give spec.priority instead"
-        raise _refused(text)
+        raise _refused(text + _what_helps(skipped.message, known))
     if not objects.pods:
         raise _refused(f"{_NAME}: holds no pod to place, and no workload that would make one")
     if len(objects.pods) > MOST_PODS:
         raise _refused(f"{_NAME}: {len(objects.pods)} pods are more than the {MOST_PODS} of one question")
     return objects
+
+
+def _what_helps(problem: str, known: KnownClasses) -> str:
+    if known.problem and problem.startswith(NO_PRIORITY_CLASS):
+        return f"; {known.problem}: put the PriorityClass beside the pod, or give spec.priority instead"
+    if problem.startswith(NO_RUNTIME_CLASS):
+        return "; those of the cluster are not read: put the RuntimeClass beside the pod"
+    return ""
 
 
 def _refused(text: str) -> RefusedQuestionError:

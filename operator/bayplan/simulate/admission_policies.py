@@ -24,6 +24,7 @@ Amounts = Mapping[str, Quantity]
 _OF_SERVER: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster has."""
 DEFAULT_NAMESPACE: Final = "default"
+NO_RUNTIME_CLASS: Final = "spec.runtimeClassName: no RuntimeClass"
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _HIGHEST_OF_USERS: Final = 1_000_000_000
 _SYSTEM_PREFIX: Final = "system-"
@@ -33,10 +34,10 @@ class AdmissionPolicies:
     """What new pods get, and what they are refused for.
 
     Only what an API server gave is taken for all Namespaces that there are: in files of people few are written down.
-    RuntimeClasses that are not among `objects` do not exist if `is_whole`, as PriorityClasses do not.
+    RuntimeClasses that are not among `objects` do not exist.
     """
 
-    def __init__(self, objects: Iterable[object] = (), *, is_whole: bool = True) -> None:
+    def __init__(self, objects: Iterable[object] = ()) -> None:
         given = [each for each in objects if isinstance(each, Policy | Namespace)]
         self.priority_classes = [each for each in given if isinstance(each, PriorityClass)]
         self._runtime_classes = {each.metadata.name: each for each in given if isinstance(each, RuntimeClass)}
@@ -48,7 +49,6 @@ class AdmissionPolicies:
         spaces = [each.metadata for each in given if isinstance(each, Namespace)]
         are_all = any(each.resource_version for each in spaces)
         self._namespaces = _OF_SERVER.union(each.name for each in spaces) if are_all else None
-        self._is_whole = is_whole
 
     def of_runtime(self, spec: PodSpec, namespace: str) -> dict[str, object]:
         """Return the fields that the RuntimeClass of a new pod gives it (upstream: plugin/pkg/admission/runtimeclass).
@@ -60,8 +60,8 @@ class AdmissionPolicies:
             raise AdmissionError(f"metadata.namespace: no Namespace with name {namespace!r} was found")
         name = spec.runtime_class_name
         found = self._runtime_classes.get(name or "")
-        if found is None and name and self._is_whole:
-            raise AdmissionError(f"spec.runtimeClassName: no RuntimeClass with name {name!r} was found")
+        if found is None and name:
+            raise AdmissionError(f"{NO_RUNTIME_CLASS} with name {name!r} was found")
         if found is None:
             return {}
         overhead, wanted = found.overhead.pod_fixed or {}, found.scheduling.node_selector or {}

@@ -83,8 +83,8 @@ def read_cluster(
 class ObjectReader:
     """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most.
 
-    Pods can name `known_classes` besides the classes that are taken, and unless `is_whole` any RuntimeClass. Those of
-    objects that replace others count as if they named the scheduler `as_scheduler`, if there is one.
+    Pods can name `known_classes` besides the classes that are taken. Those of objects that replace others count as if
+    they named the scheduler `as_scheduler`, if there is one.
     """
 
     def __init__(
@@ -93,9 +93,7 @@ class ObjectReader:
         most_pods: int = MAX_PODS,
         known_classes: Sequence[PriorityClass] = (),
         as_scheduler: str | None = None,
-        is_whole: bool = True,
     ) -> None:
-        self._is_whole = is_whole
         self._most_pods = most_pods
         self._as_scheduler = as_scheduler
         self._known_classes = known_classes
@@ -197,7 +195,7 @@ class ObjectReader:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         known = {each.metadata.name: each for each in self._known_classes}
         given = (each for each, _ in (*self._policies.values(), *self._looked_up.values()))
-        policies = AdmissionPolicies(given, is_whole=self._is_whole)
+        policies = AdmissionPolicies(given)
         classes = policies.priority_classes
         known |= {each.metadata.name: each for each in classes}
         admission = Admission(known.values(), self._as_scheduler, policies)

@@ -64,14 +64,13 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
             key = name if name == STDIN or "\0" in name else os.path.realpath(name)
             if key in given:
                 raise ClusterFileError(f"{quote_unprintable(name)}: is given twice")
-            if Path(name).name in _KUSTOMIZATIONS:
-                advice = "give what `kubectl kustomize` prints of its directory"
-                raise ClusterFileError(f"{quote_unprintable(name)}: is a kustomization: {advice}")
+            _refuse_kustomization(name)
             given.add(key)
             yield InputFile(name)
             continue
         found = False
         for path in _files_in(name):
+            _refuse_kustomization(path)
             key = os.path.realpath(path)
             found = True
             if key not in given:
@@ -82,6 +81,13 @@ def input_files(names: Iterable[str]) -> Iterator[InputFile]:
         if not found:
             wanted = ", ".join(f"*{suffix}" for suffix in _SUFFIXES)
             raise ClusterFileError(f"{quote_unprintable(name)}: holds no file {wanted}, with or without .gz")
+
+
+def _refuse_kustomization(name: str) -> None:
+    """Refuse to take what a kustomization begins with for what it makes."""
+    if Path(name).name in _KUSTOMIZATIONS:
+        advice = "give what `kubectl kustomize` prints of its directory"
+        raise ClusterFileError(f"{quote_unprintable(name)}: is a kustomization: {advice}")
 
 
 def objects_in(names: Iterable[str], *, located: bool = False) -> Iterator[RawObject]:

@@ -229,7 +229,8 @@ def _check_stateful_set(workload: StatefulSet) -> None:
 def _check_job_spec(spec: JobSpec, path: str = "spec") -> None:
     _check_count(spec.parallelism, f"{path}.parallelism")
     _check_count(spec.completions, f"{path}.completions")
-    if spec.completion_mode == "Indexed" and spec.completions is None:
+    # Without both the API server gives one of each.
+    if spec.completion_mode == "Indexed" and spec.completions is None and spec.parallelism is not None:
         raise AdmissionError(f"{path}.completions: Required value: when completion mode is Indexed")
 
 
