@@ -110,8 +110,7 @@ async def find_namespace(api: ApiClient, namespace: str | None = None, lease: st
     if len(found) > 1:
         there = " and ".join(f"{each}/{lease}" for each in found)
         raise ClientError(
-            f"there are Leases {there}: say which scheduler is meant by --scheduler-namespace, or delete the one that is"
-            " left over"
+            f"there are Leases {there}: say which scheduler is meant by --scheduler-namespace, or delete the one left over"
         )
     if not found and not refused:
         there = " or ".join(f"{each}/{lease}" for each in SHIPPED_NAMESPACES)
