@@ -97,8 +97,7 @@ async def test_of_several_leases_none_is_taken_unless_its_namespace_is_named(kub
     cluster.lease("theirs_1", "kube-system")
     told = "there are Leases bayplan-system/bayplan and kube-system/bayplan: say which scheduler is meant by "
     assert (
-        str(await failure(Target(kubeconfig=kubeconfig)))
-        == f"{told}--scheduler-namespace, or delete the one left over"
+        str(await failure(Target(kubeconfig=kubeconfig))) == f"{told}--scheduler-namespace, or delete the one left over"
     )
     assert cluster.forwards == []
     async with connect(Target(kubeconfig=kubeconfig, namespace="bayplan-system")) as client:
