@@ -109,9 +109,8 @@ async def find_namespace(api: ApiClient, namespace: str | None = None, lease: st
             raise unexpected(f"Lease {each}/{lease}", answer)
     if len(found) > 1:
         there = " and ".join(f"{each}/{lease}" for each in found)
-        raise ClientError(
-            f"there are Leases {there}: say which scheduler is meant by --scheduler-namespace, or delete the one left over"
-        )
+        advice = "say which scheduler is meant by --scheduler-namespace, or delete the one left over"
+        raise ClientError(f"there are Leases {there}: {advice}")
     if not found and not refused:
         there = " or ".join(f"{each}/{lease}" for each in SHIPPED_NAMESPACES)
         raise NotReachedError(
