@@ -23,9 +23,9 @@ from tests.oracle.comparison import (
 from tests.oracle.extenders import NOWHERE, at_no_address, moved
 
 from bayplan.api.kinds import RESOURCES
+from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
-from bayplan.cache.listers import key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import load_configuration
 from bayplan.config.types import DefaultPreemptionArgs, Profile, SchedulerConfiguration

@@ -105,8 +105,7 @@ class ApiClient:
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
     wait; `on_refused(method, path)` when admission refused a write; `on_forbidden(problem)` for another 403 to a write.
     `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that try has to be
-    over, or raises UnreachableError, and nothing
-    is sent. A `bucket` that is given is the rate limit.
+    over, or raises UnreachableError, and nothing is sent. A `bucket` that is given is the rate limit.
     """
 
     def __init__(

@@ -38,6 +38,16 @@ class ObjectMeta(Struct, frozen=True):
     owner_references: list[OwnerReference] | None = None
 
 
+def key_of(meta: ObjectMeta) -> str:
+    """Return the object's "namespace/name", or the name alone of what has no namespace."""
+    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+
+
+def controller_of(meta: ObjectMeta) -> OwnerReference | None:
+    """Return who controls an object, if anybody does (upstream: metav1.GetControllerOf)."""
+    return next((each for each in meta.owner_references or () if each.controller), None)
+
+
 def is_later_version(version: str, known: str) -> bool:
     """Whether the resourceVersion `version` is later than `known`, as far as that can be said.
 

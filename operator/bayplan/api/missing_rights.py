@@ -33,7 +33,7 @@ class MissingRights:
         self._told: dict[tuple[str, ...], float] = {}
 
     def refused(self, problem: str) -> None:
-        """Take note of the text of a 403; one that is not about rights, such as a quota's, is none."""
+        """Log the right that the text of a 403 names; a 403 of a quota or a policy names none and is ignored."""
         if (denied := _DENIED.search(problem)) is None:
             return
         verb, resource, namespace = (each or "" for each in denied.groups())

@@ -7,7 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from bayplan.api.errors import DECODE_ERRORS
-from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta, key_of
 from bayplan.api.watch_event import outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError
 
@@ -178,6 +178,6 @@ class WatchLines(Generic[T]):
 
     def _put(self, obj: T) -> str:
         meta = obj.metadata
-        key = f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
+        key = key_of(meta)
         self._store.put(key, obj)
         return key

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
-from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta, key_of
 from bayplan.cache.change_log import KeyLog
 
 
@@ -16,11 +16,6 @@ class NamedObject(Protocol):
 
 
 T = TypeVar("T", bound=NamedObject)
-
-
-def key_of(meta: ObjectMeta) -> str:
-    """The object's "namespace/name", or the name alone of what has no namespace."""
-    return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name
 
 
 class Lister(Generic[T]):

@@ -77,8 +77,8 @@ def as_go_reads(arguments: Sequence[str]) -> list[str]:
 def refusals(arguments: Sequence[str]) -> Iterator[str]:
     """Say of each argument that is kube-scheduler's alone, or a switch with its value apart, why it is not taken."""
     for argument, following in pairwise((*arguments, "")):
-        if argument.removesuffix("=true") in SWITCHES and following.lower() in {"true", "false"}:
-            switch = argument.removesuffix("=true")
+        switch = argument.removesuffix("=true")
+        if switch in SWITCHES and following.lower() in {"true", "false"}:
             yield f"{switch}: takes its value after '=': use {switch}={following}"
         flag = argument.partition("=")[0]
         if flag in REFUSED:

@@ -81,8 +81,8 @@ def build(
 
     From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
     until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
-    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` and
-    nothing said about leader election, the process first looks for a Lease of a scheduler for the same pods.
+    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` and nothing
+    said about leader election, the process first looks for a Lease of a scheduler for the same pods.
 
     Tests pass a virtual `clock` (monotonic, in seconds) and an API server in memory, as makers of clients, reflectors
     and the intake's source.

@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Generic, TypeVar
 
+from bayplan.api.meta_objects import key_of
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import escape_field_value
 from bayplan.cache.cache import Cache, is_finished
-from bayplan.cache.listers import Lister, key_of
+from bayplan.cache.listers import Lister
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event

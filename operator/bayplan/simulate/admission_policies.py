@@ -24,7 +24,7 @@ Amounts = Mapping[str, Quantity]
 _OF_SERVER: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster has."""
 DEFAULT_NAMESPACE: Final = "default"
-NO_RUNTIME_CLASS: Final = "spec.runtimeClassName: no RuntimeClass"
+NO_RUNTIME_CLASS: Final = "spec.runtimeClassName: no RuntimeClass with name"
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _HIGHEST_OF_USERS: Final = 1_000_000_000
 _SYSTEM_PREFIX: Final = "system-"
@@ -61,7 +61,7 @@ class AdmissionPolicies:
         name = spec.runtime_class_name
         found = self._runtime_classes.get(name or "")
         if found is None and name:
-            raise AdmissionError(f"{NO_RUNTIME_CLASS} with name {name!r} was found")
+            raise AdmissionError(f"{NO_RUNTIME_CLASS} {name!r} was found")
         if found is None:
             return {}
         overhead, wanted = found.overhead.pod_fixed or {}, found.scheduling.node_selector or {}

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Hashable, Iterator
 
+from bayplan.api.meta_objects import controller_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.causes import listed
 from bayplan.simulate.tables import Row
@@ -22,8 +23,8 @@ class AlikePods:
 
     def is_first(self, pod: PodInfo, row: Row) -> bool:
         """Add the row of a decision, POD, NODE, SCORE and WHY, and say whether there was none like it."""
-        owner = next((each.uid for each in pod.pod.metadata.owner_references or () if each.controller), None)
-        kind: Hashable = owner or tuple(id(getattr(pod.pod.spec, part)) for part in _PARTS)
+        owner = controller_of(pod.pod.metadata)
+        kind: Hashable = (owner and owner.uid) or tuple(id(getattr(pod.pod.spec, part)) for part in _PARTS)
         alike = self._rows.setdefault((pod.namespace, pod.priority, kind, row[3] if row[1] == "-" else ""), [])
         alike.append(row)
         return len(alike) == 1

@@ -8,10 +8,11 @@ from typing import Any, Final, Self, TypeVar
 
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import RESOURCES, Resource, resource_named
+from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
-from bayplan.cache.listers import NamedObject, key_of
+from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.config.errors import quote_unprintable
@@ -214,9 +215,10 @@ class ObjectReader:
         added = [each for each in self._added.values() if each]
         ignored = dict(sorted(self._ignored.items()))
         others = len(self._workloads)
-        made = ClusterObjects(nodes, pods, self._skipped, ignored, looked_up, others, classes, told, added)
-        made.making_way, made.notes = making.making_way, making.notes
-        return made
+        way, notes = making.making_way, making.notes
+        return ClusterObjects(
+            nodes, pods, self._skipped, ignored, looked_up, others, classes, told, added, making_way=way, notes=notes
+        )
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
         pods: list[PodInfo] = []
@@ -268,8 +270,10 @@ class ObjectReader:
     def _without_refused(self, nodes: Sequence[Node], pods: list[PodInfo]) -> list[PodInfo]:
         """Skip added pods that name their node, and that it would not run; return the others."""
         added = {info.uid: where for where, made in self._added.items() for info in made}
-        refused = refused_by_node([info for info in pods if info.uid in added] if added else [], nodes, pods)
-        for info in pods if refused else ():
+        refused = refused_by_node([info for info in pods if info.uid in added], nodes, pods) if added else {}
+        if not refused:
+            return pods
+        for info in pods:
             if info.uid in refused:
                 self._skip_pod(added[info.uid], info.pod, refused[info.uid])
                 self._added[added[info.uid]] = []

@@ -5,11 +5,11 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-from bayplan.api.meta_objects import ObjectMeta, OwnerReference
+from bayplan.api.meta_objects import ObjectMeta, OwnerReference, controller_of
 from bayplan.api.objects import Node
 from bayplan.simulate import daemon_pods
 from bayplan.simulate.one_more import asking_for_one_more
-from bayplan.simulate.owned_pods import Key, OwnedPods, controller_of, workload_key
+from bayplan.simulate.owned_pods import Key, OwnedPods, workload_key
 from bayplan.simulate.pod_batches import (
     MAX_NAME,
     POD_TEMPLATE_HASH,

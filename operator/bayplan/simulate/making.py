@@ -3,10 +3,11 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.cache.listers import NamedObject, key_of
+from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.controllers import Controllers, WorkloadError

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bayplan.api.meta_objects import ObjectMeta, OwnerReference
+from bayplan.api.meta_objects import ObjectMeta, controller_of
 from bayplan.api.objects import Pod
 from bayplan.cache.cache import is_finished
 from bayplan.simulate.pod_batches import POD_TEMPLATE_HASH
@@ -104,8 +104,3 @@ class OwnedPods:
 def workload_key(workload: Workload) -> Key:
     """Return what `workload` is known by."""
     return workload.metadata.namespace, type(workload).__name__, workload.metadata.name
-
-
-def controller_of(meta: ObjectMeta) -> OwnerReference | None:
-    """Return who controls an object, if anybody does."""
-    return next((each for each in meta.owner_references or () if each.controller), None)

@@ -6,7 +6,7 @@ from base64 import b32encode
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
-from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta, controller_of
 from bayplan.api.objects import Pod
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.api.storage_objects import PersistentVolumeClaim
@@ -191,7 +191,7 @@ class MadeNames:
     def _take_pod(self, pod: Pod) -> None:
         meta = pod.metadata
         numbered = _NUMBERED.fullmatch(meta.name)
-        owner = next((each for each in meta.owner_references or () if each.controller), None)
+        owner = controller_of(meta)
         if numbered is not None and owner is not None and (owner.kind, owner.name) == ("StatefulSet", numbered[1]):
             self._pods[meta.namespace, meta.name] = f"{self._hashes.name(owner.name)}-{numbered[2]}"
 

@@ -9,8 +9,8 @@ from tests.builders import make_node, make_pod, make_pod_info
 from tests.plugins.preemption.test_properties import configured
 from tests.plugins.preemption.worlds import World, make_budget
 
+from bayplan.api.meta_objects import key_of
 from bayplan.api.workload_objects import PodDisruptionBudget
-from bayplan.cache.listers import key_of
 from bayplan.cache.node_table import NodeTable
 from bayplan.framework.status import Traits
 from bayplan.plugins.preemption.kept_selections import KeptSelections

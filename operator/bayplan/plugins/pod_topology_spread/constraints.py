@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain, count
 from typing import Final
 
-from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, controller_of
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.api.selectors import Labels, compile_label_selector
 from bayplan.api.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -220,7 +220,7 @@ class DefaultSelectors:
         return requirements
 
     def _selector_of_owner(self, pod: PodInfo) -> Mapping[str, str] | LabelSelector | None:
-        owner = next((each for each in pod.pod.metadata.owner_references or () if each.controller), None)
+        owner = controller_of(pod.pod.metadata)
         if owner is None:
             return None
         key = f"{pod.namespace}/{owner.name}"

@@ -7,12 +7,13 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from bayplan.api.meta_objects import key_of
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.affinity_terms import LabelIndex, required_labels
 from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import UsageView
-from bayplan.cache.listers import Lister, key_of
+from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, start_time

@@ -3,9 +3,10 @@
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
+from bayplan.api.meta_objects import key_of
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.change_log import KeyLog
-from bayplan.cache.listers import Lister, Listers, NamedObject, key_of
+from bayplan.cache.listers import Lister, Listers, NamedObject
 from bayplan.plugins.volumes.claims import VolumeError
 
 T = TypeVar("T", bound=NamedObject)

@@ -7,12 +7,12 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.api.meta_objects import key_of
 from bayplan.api.quantity import QuantityError, nano, value_of_nano
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from bayplan.api.storage_objects import PersistentVolumeClaimSpec as ClaimSpec
 from bayplan.cache.change_log import KeyFollower, Rows
-from bayplan.cache.listers import key_of
 from bayplan.cache.node_index import InternedColumn
 from bayplan.cache.node_table import Column
 from bayplan.cache.recently_used import RecentlyUsed

@@ -7,9 +7,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
+from bayplan.api.meta_objects import key_of
 from bayplan.api.selectors import compile_node_selector
 from bayplan.api.storage_objects import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
-from bayplan.cache.listers import Listers, key_of
+from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.framework.status import SUCCESS, Code, Status, Write
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from bayplan.api.meta_objects import controller_of
 from bayplan.api.objects import Pod, Volume
 from bayplan.api.storage_objects import NO_ANNOTATIONS, PersistentVolume, PersistentVolumeClaim, StorageAnnotations
 from bayplan.cache.pod_info import PodInfo
@@ -71,7 +72,7 @@ def claim_hint(*, ephemeral_too: bool) -> QueueingHintFn:
 def ownership_problem(pod: PodInfo, claim: PersistentVolumeClaim) -> str:
     """Say why the claim of an ephemeral volume is not the pod's, or return "" (upstream: VolumeIsForPod)."""
     meta = claim.metadata
-    owner = next((each for each in meta.owner_references or () if each.controller), None)
+    owner = controller_of(meta)
     if meta.namespace == pod.namespace and owner is not None and owner.uid == pod.uid:
         return ""
     return f"PVC {meta.namespace}/{meta.name} was not created for pod {pod.key} (pod is not owner)"

@@ -86,6 +86,8 @@ class VolumesInUse(UsageView):
 
     def conflicts(self, wanted: DiskUses, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
         """Tell on which of `rows` the pods keep a pod with `wanted` disks away, `(rows,) bool`."""
+        if not wanted:
+            return np.zeros(len(rows), dtype=np.bool_)
         if nodes is not self._nodes:
             found = [are_in_conflict(wanted, _disks_on(nodes, row)) for row in rows.tolist()]
             return np.array(found, dtype=np.bool_)

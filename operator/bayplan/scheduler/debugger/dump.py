@@ -5,10 +5,11 @@ from contextlib import suppress
 from typing import Any
 
 from bayplan.api.kinds import resource_of
+from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import TOO_MUCH
 from bayplan.cache.cache import Cache, is_finished
-from bayplan.cache.listers import Lister, NamedObject, key_of
+from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.queue.scheduling_queue import SchedulingQueue
