@@ -16,7 +16,9 @@ from e2e.controlplane.replicas import Replica, bayplan_replica, holder_of
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.outcomes import configuration, nodes_bound, wait_bound
 
-pytestmark = pytest.mark.controlplane
+# A request that passed the gate may still wait for a CPU when its leader is stopped, and leaves when that goes on.
+# Beside other scenarios one run of three saw that.
+pytestmark = [pytest.mark.controlplane, pytest.mark.alone]
 
 LEASE = "bayplan"
 # A third of the defaults, so that the takeovers of this file take a minute and not three.

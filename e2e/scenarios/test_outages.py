@@ -22,7 +22,8 @@ from e2e.scenarios.outcomes import (
     wait_metric,
 )
 
-pytestmark = pytest.mark.controlplane
+# How soon an outage and its end are noticed is judged, which other scenarios on the machine prolong.
+pytestmark = [pytest.mark.controlplane, pytest.mark.alone]
 
 EXIT_SECONDS = 10.0
 OUTAGE_SECONDS = 40.0

@@ -96,11 +96,12 @@ async def test_where_it_waits_says_since_when_how_often_it_was_tried_and_when_it
     scene.pod("p", cpu="2")
     await scene.attempt()
     told = await scene.explain("p")
-    (waits,) = [line for line in await lines_of(scene, "p") if line.startswith("  waits: ")]
+    shown = [*live_lines(msgspec.convert(told, ExplanationAnswer))]
+    (waits,) = [line for line in shown if line.startswith("  waits: ")]
     assert waits == (
         f"  waits: unschedulable, priority 0, 1 attempt, since {told['queue']['waitingSince']}, "
         f"tried again at {told['queue']['nextRetry']} at the latest"
     )
     waking = {each["plugin"] for each in told["wokenBy"]}
-    (woken,) = [line for line in await lines_of(scene, "p") if line.startswith("  woken by: ")]
+    (woken,) = [line for line in shown if line.startswith("  woken by: ")]
     assert woken.endswith(f" (for {', '.join(waking)})")
