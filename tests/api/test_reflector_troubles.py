@@ -174,7 +174,7 @@ async def test_a_watch_that_is_silent_beyond_the_limit_is_opened_again(server, f
 
 async def test_a_list_without_an_answer_is_asked_for_again(server):
     server.inject(faults.BlackHole())
-    async with reflecting(server, timing=WatchTiming(list_timeout=0.05)) as (reflector, _):
+    async with reflecting(server, timing=WatchTiming(list_timeout=0.5)) as (reflector, _):
         await until(lambda: reflector.synced)
         assert server.lists(PODS) == 2
 
