@@ -1,6 +1,7 @@
 """A small full cluster in which to preempt."""
 
 from copy import copy
+from typing import Any
 
 from tests.builders import make_pod
 
@@ -34,7 +35,7 @@ def minute(number):
 class World:
     """Nodes, pods on them, budgets and nominations, and the cycle that decides among them."""
 
-    def __init__(self, *objects: Node | Pod | PodDisruptionBudget, configuration=None) -> None:
+    def __init__(self, *objects: Any, configuration=None) -> None:
         self.cache = Cache()
         self.nominator = Nominator()
         self.now = NOW
@@ -55,14 +56,14 @@ class World:
         (self.framework,) = build_frameworks(self._configuration, nodes, listers, self.nominator, clock).values()
         self.cycle = SchedulingCycle(nodes, self.nominator)
 
-    def add(self, *objects: Node | Pod | PodDisruptionBudget) -> None:
+    def add(self, *objects: Any) -> None:
         for each in objects:
             if isinstance(each, Node):
                 self.cache.set_node(each)
             elif isinstance(each, Pod):
                 self.cache.set_pod(PodInfo(each))
             else:
-                self.cache.listers.of(PodDisruptionBudget).set(each)
+                self.cache.listers.of(type(each)).set(each)
 
     def schedule(self, pod: Pod | PodInfo, **options) -> Placement | FitError:
         info = pod if isinstance(pod, PodInfo) else PodInfo(pod)

@@ -83,6 +83,8 @@ class NodeVictimSelector:
         failure = filters.first_failure_with_nominated(nominated, row, explain=True)
         if failure is not None:
             selection.reasons = failure.reasons
+            if failure.code is Code.ERROR:
+                selection.error = f'running "{failure.plugin}" filter plugin: {failure.message}'
             return selection
         violating, others = self.budgets.split_by_violation(possible)
         for index, victim in enumerate([*violating, *others]):
@@ -188,6 +190,8 @@ class DryRun:
         elif selection.reasons is None:
             name = self.nodes.names[selection.row]
             findings.errors.append(f'expected at least one victim pod on node "{name}"')
+        elif selection.error:
+            findings.errors.append(selection.error)
         else:
             findings.reasons.update(selection.reasons)
 

@@ -184,14 +184,15 @@ class VictimRule:
 class VictimSelection:
     """The victims on a row, most important first, and how many violate a budget; or why evictions do not help.
 
-    It has neither victims nor reasons on a node that rejected the pod and then takes it with nobody evicted.
-    `candidate` is the last one made of the selection.
+    It has neither victims nor reasons on a node that rejected the pod and then takes it with nobody evicted, and an
+    `error` where a filter could not answer. `candidate` is the last one made of the selection.
     """
 
     row: int
     victims: list[PodInfo] = field(default_factory=list)
     violations: int = 0
     reasons: Sequence[str] | None = None
+    error: str = ""
     candidate: Candidate | None = None
 
 
