@@ -28,7 +28,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test unit coverage e2e soak oracle faults sweep conformance controlplane kubernetes openapi \
-  compatibility image wheel lock sbom check format demo playground bench clean
+  compatibility image wheel lock sbom check docs format demo playground bench clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -95,9 +95,10 @@ wheel: $(INSTALLED) ## Build what pipx and uv install: dist/bayplan-VERSION-py3-
 	rm -rf dist
 	$(BIN)/uv build --quiet --out-dir dist
 
-lock: $(INSTALLED) ## Write the versions and hashes of what .venv and the image are made of, from constraints.txt
+lock: $(INSTALLED) ## Write the versions and hashes of what .venv, the image and the site are made with, from constraints.txt
 	$(LOCK) pyproject.toml --output-file image/requirements.txt
 	$(LOCK) --group build --output-file image/build-requirements.txt
+	$(LOCK) --group docs --output-file docs/requirements.txt
 	$(subst --python-platform linux,--universal,$(LOCK)) pyproject.toml --group test --group check --group release --group build \
 	  --group venv --output-file development-requirements.txt
 
@@ -112,6 +113,13 @@ check: $(INSTALLED) ## Check format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/mypy --follow-imports=silent -p e2e
 	$(BIN)/lint-imports
+
+docs: $(INSTALLED) ## Build the site of the documents, which needs no server: build/site/index.html
+	rm -rf build/site build/site-source
+	mkdir -p build/site-source
+	git ls-files -z --cached --others --exclude-standard -- '*.md' docs examples image manifests operator | \
+	  tar --create --null --files-from=- | tar --extract --directory=build/site-source
+	$(BIN)/uv run --quiet --isolated --no-project --with-requirements docs/requirements.txt zensical build --strict
 
 format: $(INSTALLED) ## Format the sources and fix what can be fixed
 	$(BIN)/ruff format $(SOURCES)
@@ -130,5 +138,5 @@ bench: controlplane ## Measure the engine alone, then bayplan against kube-sched
 	$(BIN)/python -m e2e.bench.families
 
 clean: ## Remove caches and build results, but neither .venv nor the cached control plane
-	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
 	find $(SOURCES) -name __pycache__ -type d -prune -exec rm -rf {} +

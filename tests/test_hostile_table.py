@@ -1,10 +1,10 @@
-"""The table of hostile inputs is complete, and docs/reliability.md has it as it is."""
+"""The table of hostile inputs is complete, and docs/hostile-inputs.md has it as it is."""
 
 from pathlib import Path
 
 from e2e.hostile.table import CASES, ROWS, markdown
 
-PAGE = Path(__file__).parents[1] / "docs" / "reliability.md"
+PAGE = Path(__file__).parents[1] / "docs" / "hostile-inputs.md"
 
 
 def test_there_are_ninety_seven_rows_in_order_and_each_is_tested():

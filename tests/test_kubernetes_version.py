@@ -12,7 +12,7 @@ from e2e.controlplane.kubernetes_version import kubernetes_version, minor_versio
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
 # Figures keep the version that they were measured with.
-MEASURED = {"benchmarks.md"}
+MEASURED = {"benchmark-figures.md"}
 # The last version with a Policy: what is said of it and of those before is history.
 LAST_OLD_MINOR = 22
 # A section of this heading is about two versions.

@@ -132,13 +132,13 @@ def test_links_in_documents_lead_somewhere():
 
 
 def broken_links(document: Path) -> Iterator[str]:
-    """Links to files that are not there, or to headings that their document does not have."""
+    """Links to what is no file (a folder is no page of the site), or to headings that their document does not have."""
     for link in re.findall(r"\]\(([^)\s]+)\)", document.read_text()):
         if link.startswith("https://"):
             continue
         path, _, anchor = link.partition("#")
         target = document.parent / path if path else document
-        if not target.exists() or (anchor and anchor not in anchors_of(target.read_text())):
+        if not target.is_file() or (anchor and anchor not in anchors_of(target.read_text())):
             yield link
 
 

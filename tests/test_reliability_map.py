@@ -1,4 +1,4 @@
-"""docs/reliability.md has a row for each fault and each invariant, and names only tests that exist."""
+"""docs/faults.md has a row for each fault and each invariant, and the pages on reliability name tests that exist."""
 
 import ast
 import re
@@ -8,13 +8,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-TEXT = (ROOT / "docs" / "reliability.md").read_text()
-TESTS = re.findall(r"`([^`]+\.py)::([^`]+)`", TEXT)
+PAGE, FAULTS, HOSTILE_INPUTS = (
+    (ROOT / "docs" / name).read_text() for name in ("reliability.md", "faults.md", "hostile-inputs.md")
+)
+TESTS = re.findall(r"`([^`]+\.py)::([^`]+)`", PAGE + FAULTS + HOSTILE_INPUTS)
 
 
 def rows(letter: str) -> dict[str, str]:
     """The rows of a table by their number."""
-    found = [re.match(rf"\| ({letter}\d+) \|(.*)", line) for line in TEXT.splitlines()]
+    found = [re.match(rf"\| ({letter}\d+) \|(.*)", line) for line in FAULTS.splitlines()]
     return {match[1]: match[2] for match in found if match is not None}
 
 
@@ -46,4 +48,4 @@ def test_the_faults_of_the_sequences_are_those_the_page_speaks_of():
     source = (ROOT / "tests" / "faults" / "steps.py").read_text()
     assert re.search(r'STATUSES = \(("\d+", )*"\d+"\)', source)
     for status in ("409", *re.findall(r'"(\d{3})"', source.split("STATUSES = ")[1].splitlines()[0])):
-        assert status in TEXT
+        assert status in PAGE

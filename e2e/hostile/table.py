@@ -1,4 +1,4 @@
-"""All rows in order, and as documented: `python -m e2e.hostile.table` prints what docs/reliability.md has."""
+"""All rows in order, and as documented: `python -m e2e.hostile.table` prints what docs/hostile-inputs.md has."""
 
 from e2e.hostile.amounts import AMOUNTS
 from e2e.hostile.api_requests import API_REQUESTS
@@ -15,7 +15,7 @@ HEAD = ("| # | Input | API server | bayplan | kube-scheduler, where not the same
 
 
 def markdown() -> str:
-    """Returns the table as it stands in docs/reliability.md."""
+    """Returns the table as it stands in docs/hostile-inputs.md."""
     return "\n".join([*HEAD, *(_line(row) for row in ROWS)])
 
 

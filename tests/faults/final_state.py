@@ -1,4 +1,4 @@
-"""What must hold once all faults are over and all is quiet. The names P7, ... are those of docs/reliability.md."""
+"""What must hold once all faults are over and all is quiet. The names P7, ... are those of docs/faults.md."""
 
 import json
 from collections import Counter

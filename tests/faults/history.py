@@ -1,6 +1,6 @@
 """What must hold of all that ever happened, checked from the API server's history and the scheduler's writes.
 
-The names P1, P2, ... are those of docs/reliability.md.
+The names P1, P2, ... are those of docs/faults.md.
 """
 
 from collections import Counter
