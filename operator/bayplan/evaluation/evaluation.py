@@ -1,6 +1,7 @@
 """Masks and scores of one pod shape over all nodes, kept current as rows change, and who rejected which rows and why.
 
-Read on in this order: pre_filters, filter_round, nominated_round, then score_totals and raw_score.
+Read on in this order: pre_filters, filter_round, nominated_round, then score_totals and raw_score; few_rows
+is the shortcut of both halves.
 """
 
 from collections.abc import Iterable
@@ -33,7 +34,7 @@ class Verdicts:
     """Explains what both rounds of filters found at their last refresh, and keeps it until something changes.
 
     A node's verdict is that of the first filter that rejects it, in either round. Filters of the round with nominated
-    pods are numbered behind those of the plain one.
+    pods are numbered behind those of the plain one; nobody else need know how.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class Verdicts:
         self.pre_filters = pre_filters
         self._plain = plain
         self._nominated = nominated
+        self._rounds = (plain,) if nominated is None else (plain, nominated)
         self._nodes = nodes
         self._first: NDArray[np.intp] | None = None
         self._diagnosis: Diagnosis | None = None
@@ -53,29 +55,27 @@ class Verdicts:
 
     def rejected_by(self, rows: Rows) -> NDArray[np.intp]:
         """For each row the number of the first filter that rejects it, or -1, `(rows,) intp`."""
-        if not len(self.pre_filters.filters):
-            return np.full(len(rows), _PASSED, dtype=np.intp)
-        failing = self._plain.codes[:, rows] != 0
-        first = np.where(failing.any(axis=0), failing.argmax(axis=0), _PASSED)
+        first = _first_failing(self._plain.codes[:, rows] != 0)
         if self._nominated is not None:
-            self._nominated.put_first_rejecting(first, rows)
+            blocked = self._nominated.blocked[rows]
+            if blocked.any():
+                found, is_plain = self._nominated.first_rejecting(rows[blocked])
+                first[blocked] = np.where(is_plain, found, found + len(self.pre_filters.filters))
         return first
 
     def solely_rejected_by(self, rows: Rows) -> NDArray[np.intp]:
         """For each row the number of the only filter that rejects it without nominated pods, or -1, `(rows,) intp`."""
-        if not len(self.pre_filters.filters):
-            return np.full(len(rows), _PASSED, dtype=np.intp)
         failing = self._plain.codes[:, rows] != 0
         sole = (np.count_nonzero(failing, axis=0) == 1) & ~self.narrowed_out(rows)
-        return np.where(sole, failing.argmax(axis=0), _PASSED)
+        return np.where(sole, _first_failing(failing), _PASSED)
 
     def is_plain(self, number: int) -> bool:
         """Whether the filter `number` is that of the round without nominated pods."""
-        return number < len(self.pre_filters.filters)
+        return self._find(number)[0] is self._plain
 
     def filter_at(self, number: int) -> FilterPlugin:
         """The filter that `rejected_by` calls `number`, in either round."""
-        return self.pre_filters.filters[number % len(self.pre_filters.filters)]
+        return self._find(number)[1]
 
     def narrowed_out(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows a PreFilter left out of the search, `(rows,) bool`."""
@@ -84,10 +84,8 @@ class Verdicts:
 
     def reasons_of(self, pod: PodInfo, number: int, rows: Rows) -> Iterable[Reason]:
         """The reasons of the filter `number` for rows it rejected."""
-        plugin = self.filter_at(number)
-        if self._nominated is not None and number >= len(self.pre_filters.filters):
-            return self._nominated.reasons_of(pod, plugin, rows)
-        return plugin.reasons(self._plain.state, pod, self._nodes, rows)
+        found_in, plugin = self._find(number)
+        return found_in.reasons_of(pod, plugin, rows)
 
     def rejections(self) -> Rejections:
         """The codes of all existing nodes, for PostFilter plugins."""
@@ -98,12 +96,8 @@ class Verdicts:
             first = self._first_rejecting()
             codes = np.zeros(len(rows), dtype=np.int8)
             rejected = first != _PASSED
-            numbers, at = first[rejected], rows[rejected]
-            if self._nominated is None:
-                codes[rejected] = self._plain.codes[numbers, at]
-            else:
-                both = np.concatenate((self._plain.codes, self._nominated.codes))
-                codes[rejected] = both[numbers, at]
+            of_rounds = np.concatenate([each.codes for each in self._rounds])
+            codes[rejected] = of_rounds[first[rejected], rows[rejected]]
             if self._plain.allowed is not None:
                 codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         seen = None if self._nominated is None else self._nominated.seen
@@ -114,6 +108,11 @@ class Verdicts:
         if self._diagnosis is None:
             self._diagnosis = self._diagnose(pod)
         return self._diagnosis
+
+    def _find(self, number: int) -> tuple[FilterRound | NominatedRound, FilterPlugin]:
+        """The round and the filter that `rejected_by` calls `number`."""
+        found_in, place = divmod(number, len(self.pre_filters.filters))
+        return self._rounds[found_in], self.pre_filters.filters[place]
 
     def _first_rejecting(self) -> NDArray[np.intp]:
         """As `rejected_by` of all existing rows."""
@@ -141,6 +140,13 @@ class Verdicts:
                 if held := int(np.count_nonzero(reason.holds)):
                     reasons[reason.text] = reasons.get(reason.text, 0) + held
         return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))
+
+
+def _first_failing(failing: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """For each column the first line in which it is set, or -1, `(columns,) intp`; there may be no lines."""
+    if not len(failing):
+        return np.full(failing.shape[1], _PASSED, dtype=np.intp)
+    return np.where(failing.any(axis=0), failing.argmax(axis=0), _PASSED)
 
 
 class Evaluation:
@@ -173,7 +179,8 @@ class Evaluation:
         self._follower = RowFollower(nodes)
         self._unscored: list[RowChange] = []
         self._unscored_rows = 0
-        self._moved = False
+        self._feasible_anywhere = False
+        """Whether any row may have become feasible, or not feasible, since the last `totals`."""
 
     @property
     def nbytes(self) -> int:
@@ -185,7 +192,7 @@ class Evaluation:
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
         change = self._follower.follow()
-        self._moved |= self._filter(pod, change) is ANYWHERE
+        self._feasible_anywhere |= self._filter(pod, change) is ANYWHERE
         if change.everything or len(change.usage):
             self._unscored_rows += len(change.usage)
             if change.everything or (self._unscored and self._unscored_rows > _UNSCORED_ROWS):
@@ -203,10 +210,10 @@ class Evaluation:
 
         They are the weighted sums of normalised scores, or NOT_FEASIBLE, `(capacity,) int64`.
         """
-        unscored, moved = self._unscored, self._moved
-        self._unscored, self._unscored_rows, self._moved = [], 0, False
+        unscored, anywhere = self._unscored, self._feasible_anywhere
+        self._unscored, self._unscored_rows, self._feasible_anywhere = [], 0, False
         change = unscored[0] if len(unscored) == 1 else _together(unscored)
-        return self.scored.refresh(pod, change, self.feasible, moved=moved)
+        return self.scored.refresh(pod, change, self.feasible, anywhere=anywhere)
 
     def scores(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were the feasible nodes, `(rows,) int64` each.

@@ -1,6 +1,6 @@
 """The plain round of filters: each is run again where what it reads changed, and its codes are kept."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from typing import Final
 
@@ -11,11 +11,11 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowChange
+from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
 from bayplan.evaluation.pre_filters import PreFilters
-from bayplan.evaluation.raw_score import FEW_ROWS, FewRowsFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
-from bayplan.framework.plugin_calls import PluginCalls, label_of_codes
-from bayplan.framework.status import Code, Codes, Reads
+from bayplan.framework.plugin_calls import PluginCalls
+from bayplan.framework.status import Code, Codes, Reads, Reason
 from bayplan.metrics.instruments import Count
 
 _NOT_MANY_ROWS = 64
@@ -123,26 +123,24 @@ class FilterRound:
             if len(to_filter):
                 self._runs[reads].value += len(to_filter)
                 for index, plugin in self.by_reads[reads]:
-                    self.codes[index, to_filter] = self._filter(plugin, pod, to_filter)
+                    answer = self._calls.of(plugin).filter(self.state, pod, nodes, to_filter)
+                    self.codes[index, to_filter] = answer
         reading_all = self._reading_cluster
         self._runs[Reads.CLUSTER].value += len(nodes)
         if anew or len(change.objects):
             reading_all = self.by_reads[Reads.NODES] + reading_all
             self._runs[Reads.NODES].value += len(nodes)
-        moved = self._filter_all(pod, reading_all)
-        if moved is not None:
-            few = len(moved) + len(rows) < _NOT_MANY_ROWS
-            rows = np.union1d(rows, moved) if few else nodes.rows()
+        different = self._filter_all(pod, reading_all)
+        if different is not None:
+            few = len(different) + len(rows) < _NOT_MANY_ROWS
+            rows = np.union1d(rows, different) if few else nodes.rows()
         self._combine(pod, rows)
         # Even where a code of a filter that reads the cluster stays, its reason may be another.
-        return ROWS if moved is None else ANYWHERE
+        return ROWS if different is None else ANYWHERE
 
-    def _filter(self, plugin: FilterPlugin, pod: PodInfo, rows: Rows) -> Codes:
-        if self._calls.sampled:
-            return self._calls.run(
-                "Filter", plugin.name, label_of_codes, plugin.filter, self.state, pod, self._nodes, rows
-            )
-        return plugin.filter(self.state, pod, self._nodes, rows)
+    def reasons_of(self, pod: PodInfo, plugin: FilterPlugin, rows: Rows) -> Iterable[Reason]:
+        """The reasons of a filter for rows it rejected."""
+        return plugin.reasons(self.state, pod, self._nodes, rows)
 
     def _filter_all(self, pod: PodInfo, numbered: NumberedFilters) -> Rows | None:
         """Run filters on all rows; the rows whose code is another than before, None if there are none."""
@@ -150,9 +148,9 @@ class FilterRound:
         if existing is not self._answered_rows:
             self._answered_rows = existing
             self._answers.clear()
-        moved: list[Rows] = []
+        found: list[Rows] = []
         for index, plugin in numbered:
-            answer = self._filter(plugin, pod, existing)
+            answer = self._calls.of(plugin).filter(self.state, pod, self._nodes, existing)
             before = self._answers.get(index)
             differs = answer != (self.codes[index, existing] if before is None else before)
             # Copied, as the plugin may write to its own array in the next cycle.
@@ -160,8 +158,8 @@ class FilterRound:
             different = existing[differs]
             if len(different):
                 self.codes[index, different] = answer[differs]
-                moved.append(different)
-        return np.concatenate(moved) if moved else None
+                found.append(different)
+        return np.concatenate(found) if found else None
 
     def _combine(self, pod: PodInfo, rows: Rows) -> None:
         """Find out which of `rows` every filter passed."""
@@ -189,5 +187,5 @@ class FilterRound:
             index, row = int(first[erring[0]]), rows[erring[:1]]
             plugin = self.pre_filters.filters[index]
             self._calls.failed(plugin.name, "Filter")
-            texts = [each.text for each in plugin.reasons(self.state, pod, self._nodes, row) if each.holds[0]]
+            texts = [each.text for each in self.reasons_of(pod, plugin, row) if each.holds[0]]
             raise FilterError(f'running "{plugin.name}" filter plugin: {", ".join(texts)}')

@@ -147,20 +147,18 @@ class NominatedRound:
         self._filter_own(pod)
         return self._changed if np.array_equal(before, self.blocked) else Changed.ANYWHERE
 
-    def put_first_rejecting(self, first: NDArray[np.intp], rows: Rows) -> None:
-        """Write into `first` which filter of either round comes first on blocked rows; ours are numbered behind."""
-        blocked = self.blocked[rows]
-        if not blocked.any():
-            return
-        filters = self._pre.filters
-        failing = self.codes[:, rows[blocked]] != 0
-        alike = np.zeros(len(filters), dtype=np.bool_)
-        if not self._one_at_a_time:
-            # They say the same of a node whatever pods are on it: the plain round has their codes.
-            alike[:] = [plugin.traits.reads in (Reads.NODE, Reads.NODES) for plugin in filters]
-            failing[alike] = self._plain.codes[alike][:, rows[blocked]] != 0
-        number = failing.argmax(axis=0)
-        first[blocked] = np.where(alike[number], number, number + len(filters))
+    def first_rejecting(self, rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """The place of the first filter that rejects each of these blocked rows, and whether the plain round tells why.
+
+        Both are `(rows,)`.
+        """
+        reads = [plugin.traits.reads for plugin in self._pre.filters]
+        # Some say the same of a node whatever pods are on it: the plain round has their codes.
+        alike = np.array([not self._one_at_a_time and each in (Reads.NODE, Reads.NODES) for each in reads])
+        failing = self.codes[:, rows] != 0
+        failing[alike] = self._plain.codes[alike][:, rows] != 0
+        first = failing.argmax(axis=0)
+        return first, alike[first]
 
     def reasons_of(self, pod: PodInfo, plugin: FilterPlugin, rows: Rows) -> list[Reason]:
         """The reasons of a filter for rows it rejected in this round."""

@@ -6,7 +6,7 @@ from time import perf_counter
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, FilterPlugin, PreFilterPlugin, PreFilterResult
-from bayplan.framework.plugin_calls import label_of, label_of_result
+from bayplan.framework.plugin_calls import label_of
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.metrics.instruments import Count
@@ -43,9 +43,9 @@ class PreFilters:
         calls, results, started = self._calls, self._results, 0.0
         if calls.observed:
             started = perf_counter()
-        for plugin in self._every_cycle:
+        for plugin in calls.each(self._every_cycle):
             before = results[plugin.name]
-            result = self._measured(plugin, pod) if calls.sampled else plugin.pre_filter(self._state, pod, self._nodes)
+            result = plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:
                 return False
         if calls.observed and self._every_cycle:
@@ -64,12 +64,6 @@ class PreFilters:
             self._calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
         return differs
 
-    def _measured(self, plugin: PreFilterPlugin, pod: PodInfo) -> PreFilterResult:
-        calls, arguments = self._calls, (self._state, pod, self._nodes)
-        if not calls.sampled:
-            return plugin.pre_filter(*arguments)
-        return calls.run("PreFilter", plugin.name, label_of_result, plugin.pre_filter, *arguments)
-
     def _run(self, pod: PodInfo, *, anew: bool) -> bool:
         before = (self.rejection, self.narrowed_to, self.filters)
         self.rejection = None
@@ -82,7 +76,8 @@ class PreFilters:
             every_cycle = plugin.traits.runs_pre_every_cycle
             result = None if anew else self._results.get(plugin.name)
             if result is None or (every_cycle and not result.lasting):
-                result = self._results[plugin.name] = self._measured(plugin, pod)
+                result = self._calls.of(plugin).pre_filter(self._state, pod, self._nodes)
+                self._results[plugin.name] = result
             if every_cycle and not result.lasting:
                 self._every_cycle.append(plugin)
             self.ran.append(plugin.name)

@@ -9,9 +9,10 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowChange
-from bayplan.evaluation.raw_score import FEW_ROWS, NOT_FEASIBLE, FewRowsScores, RawScore
+from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
+from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores
-from bayplan.framework.plugin_calls import SUCCESS_LABEL, label_of
+from bayplan.framework.plugin_calls import SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SCORES_ZERO, Code, Reads
 from bayplan.metrics.instruments import Count
@@ -20,7 +21,7 @@ _NO_ROWS: Rows = np.empty(0, dtype=np.intp)
 
 
 class ScoreTotals:
-    """Keeps each row's total; sums of scores that keep still are kept apart from scores that move in every cycle."""
+    """Keeps each row's total; sums of steady scores are kept apart from volatile scores, others in every cycle."""
 
     def __init__(self, framework: Framework, nodes: NodeTable, state: CycleState) -> None:
         self._framework = framework
@@ -32,8 +33,8 @@ class ScoreTotals:
         self._zero: set[str] = set()
         """Those of the skipped that are shown as scored."""
         self._active: list[RawScore] = []
-        self._kept: list[RawScore] = []
-        self._moving: list[RawScore] = []
+        self._steady: list[RawScore] = []
+        self._volatile: list[RawScore] = []
         self._relative: list[RawScore] = []
         self.attempts = Count()
         """How many attempts ran these plugins; those that skipped are not counted."""
@@ -47,12 +48,12 @@ class ScoreTotals:
         return self._sums.nbytes + self._totals.nbytes + sum([entry.nbytes for entry in self._active])
 
     def refresh(
-        self, pod: PodInfo, change: RowChange, feasible: NDArray[np.bool_], *, moved: bool
+        self, pod: PodInfo, change: RowChange, feasible: NDArray[np.bool_], *, anywhere: bool
     ) -> NDArray[np.int64]:
         """Each row's total, or NOT_FEASIBLE, `(capacity,) int64`.
 
-        `change` is what changed in the node table since the last call, and `moved` says that rows it does not name may
-        have become feasible or not.
+        `change` is what changed in the node table since the last call, and `anywhere` says that rows it does not name
+        may have become feasible or not.
         """
         everything = change.everything
         if everything or self._every_cycle:
@@ -60,25 +61,25 @@ class ScoreTotals:
             everything |= self._pre_score(pod, feasible, anew=everything)
             if self._framework.calls.observed:
                 self._framework.calls.report_within("PreScore", SUCCESS_LABEL, started)
-        moved |= everything
+        anywhere |= everything
         if everything:
             self._start_over()
             rows = node_rows = self._nodes.rows()
-        elif len(change.usage) <= FEW_ROWS and not (moved or self._moving or len(change.objects)):
+        elif len(change.usage) <= FEW_ROWS and not (anywhere or self._volatile or len(change.objects)):
             return self._refresh_few(pod, change.usage, feasible)
         else:
             exists = self._nodes.exists
             rows, node_rows = change.usage[exists[change.usage]], change.objects[exists[change.objects]]
         nodes_changed = everything or len(change.objects) > 0
         if self._score(pod, rows, node_rows, nodes_changed=nodes_changed) | self._settle(
-            change.usage, feasible, anew=moved or nodes_changed
+            change.usage, feasible, anew=anywhere or nodes_changed
         ):
-            moved, rows = True, self._nodes.rows()
+            anywhere, rows = True, self._nodes.rows()
         if len(rows):
             self._sums[rows] = self._sum(pod, rows)
-        if self._moving:
-            self._add_moving(pod, feasible)
-        elif moved:
+        if self._volatile:
+            self._add_volatile(pod, feasible)
+        elif anywhere:
             self._totals = np.where(feasible, self._sums, NOT_FEASIBLE)
         elif len(changed := change.usage):
             self._totals[changed] = np.where(feasible[changed], self._sums[changed], NOT_FEASIBLE)
@@ -119,12 +120,8 @@ class ScoreTotals:
         plugins = self._framework.pre_scores if anew else self._every_cycle
         rows = np.flatnonzero(feasible) if anew or self._reads_feasible else _NO_ROWS
         changed = False
-        for plugin in plugins:
-            arguments = (self._state, pod, self._nodes, rows)
-            if calls.sampled:
-                status = calls.run("PreScore", plugin.name, label_of, plugin.pre_score, *arguments)
-            else:
-                status = plugin.pre_score(*arguments)
+        for plugin in calls.each(plugins):
+            status = plugin.pre_score(self._state, pod, self._nodes, rows)
             skips = status.code is Code.SKIP
             if (status is SCORES_ZERO) != (plugin.name in self._zero):
                 self._zero ^= {plugin.name}
@@ -141,10 +138,10 @@ class ScoreTotals:
         self._active = [
             RawScore(entry, capacity, calls) for entry in self._framework.scores if entry.plugin.name not in skipped
         ]
-        self._kept = [entry for entry in self._active if not entry.is_moving]
-        self._moving = [entry for entry in self._active if entry.is_moving]
-        self._relative = [entry for entry in self._kept if entry.is_relative]
-        self._few_rows = FewRowsScores(self._kept, calls)
+        self._steady = [entry for entry in self._active if not entry.is_volatile]
+        self._volatile = [entry for entry in self._active if entry.is_volatile]
+        self._relative = [entry for entry in self._steady if entry.is_relative]
+        self._few_rows = FewRowsScores(self._steady, calls)
         self._sums = np.zeros(capacity, dtype=np.int64)
         self._totals = np.full(capacity, NOT_FEASIBLE, dtype=np.int64)
 
@@ -162,31 +159,31 @@ class ScoreTotals:
         return everywhere
 
     def _settle(self, changed: Rows, feasible: NDArray[np.bool_], *, anew: bool) -> bool:
-        """Find the maxima that normalisations divide by; True if one moved, and with it the scores of all rows."""
-        moved = False
+        """Find the maxima that normalisations divide by; True if one is another, and so are the scores of all rows."""
+        has_changed = False
         for entry in self._relative:
-            if entry.constant is None and (anew or entry.reads is Reads.USAGE or entry.may_move(changed)):
-                moved |= entry.settle(feasible)
-        return moved
+            if entry.constant is None and (anew or entry.reads is Reads.USAGE or entry.may_have_other_peak(changed)):
+                has_changed |= entry.settle(feasible)
+        return has_changed
 
     def _sum(self, pod: PodInfo, rows: Rows) -> Scores:
-        """The weighted sum of the normalised scores that keep still, `(rows,) int64`."""
-        varying = [entry for entry in self._kept if entry.constant is None]
-        total = np.full(len(rows), sum([entry.constant or 0 for entry in self._kept]), dtype=np.int64)
+        """The weighted sum of the normalised steady scores, `(rows,) int64`."""
+        varying = [entry for entry in self._steady if entry.constant is None]
+        total = np.full(len(rows), sum([entry.constant or 0 for entry in self._steady]), dtype=np.int64)
         for entry in varying:
             scores = entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
             total += scores if entry.weight == 1 else entry.weight * scores
         return total
 
-    def _add_moving(self, pod: PodInfo, feasible: NDArray[np.bool_]) -> None:
+    def _add_volatile(self, pod: PodInfo, feasible: NDArray[np.bool_]) -> None:
         """Complete the totals with scores of which every row's may be another in every cycle."""
-        for entry in self._moving:
+        for entry in self._volatile:
             if entry.reads is Reads.CLUSTER:
                 entry.update(self._state, pod, self._nodes, self._nodes.rows())
                 entry.settle(feasible)
         rows = np.flatnonzero(feasible)
         total = self._sums[rows]
-        for entry in self._moving:
+        for entry in self._volatile:
             total += entry.weight * entry.normalised(self._state, pod, self._nodes, rows, entry.peak)
         self._totals.fill(NOT_FEASIBLE)
         self._totals[rows] = total

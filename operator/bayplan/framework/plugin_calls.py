@@ -1,10 +1,11 @@
 """Calls of plugins, measured, and PostFilter plugins one after the other until one makes room for a pod."""
 
 import random
-from collections.abc import Callable, Hashable, Iterable, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -21,6 +22,7 @@ from bayplan.metrics.instruments import Count, Series
 from bayplan.metrics.table import POD_PREEMPTOR, VOLUME_STAGES, Metrics
 
 _Answer = TypeVar("_Answer")
+_Plugin = TypeVar("_Plugin")
 
 CYCLES_PER_SAMPLE: Final = 10
 """In one of so many cycles the plugins are measured (upstream: schedule_one.go pluginMetricsSamplePercent)."""
@@ -47,12 +49,11 @@ class PluginCalls:
     Evaluations and the framework rely on it. Without metrics nothing is sampled, and measuring costs nothing.
     """
 
-    __slots__ = ("_metrics", "_of_plugins", "_of_points", "_profile", "_until_sample", "apart", "observed", "sampled")
-
     def __init__(self, profile: str = "", metrics: Metrics | None = None) -> None:
         self._profile = profile
         self._metrics = metrics
         self._until_sample = 0
+        self._measured: dict[int, MeasuredPlugin] = {}
         self._of_points: dict[tuple[str, str], Series] = {}
         self._of_plugins: dict[tuple[str, str, str], Series] = {}
         self.observed = metrics is not None
@@ -69,6 +70,24 @@ class PluginCalls:
         self.sampled = self._until_sample < 0
         if self.sampled:
             self._until_sample = random.randrange(2 * CYCLES_PER_SAMPLE - 1)  # noqa: S311  no secret
+
+    def of(self, plugin: _Plugin) -> _Plugin:
+        """Return what to call in place of the plugin: in a sampled cycle one that passes on how long it took."""
+        if not self.sampled:
+            return plugin
+        measured = self._measured.get(id(plugin))
+        if measured is None:
+            measured = self._measured[id(plugin)] = MeasuredPlugin(plugin, self)
+        return cast("_Plugin", measured)
+
+    def each(self, plugins: Sequence[_Plugin]) -> Sequence[_Plugin]:
+        """Return what `of` does for each of these plugins."""
+        return list(map(self.of, plugins)) if self.sampled else plugins
+
+    def measured(self, method: str, plugin: str, call: Callable[..., _Answer]) -> Callable[..., _Answer]:
+        """Return what calls a plugin's `method`, or something in its place, and passes on how long it took."""
+        point, label = _MEASURED[method]
+        return partial(self.run, point, plugin, label, call)
 
     def count(self, plugins: Iterable[str], point: str) -> Count:
         """Return what to add to when these plugins are run at an extension point."""
@@ -139,6 +158,22 @@ class PluginCalls:
             self.executed(plugin, point, status, perf_counter() - started)
 
 
+class MeasuredPlugin:
+    """Stands for a plugin in sampled cycles; each of its calls is told by `PluginCalls.run`.
+
+    It has what the engine looks at in plugins that it calls, and no more.
+    """
+
+    def __init__(self, plugin: Any, calls: PluginCalls) -> None:  # noqa: ANN401  a plugin of any point
+        # It is known by its id, so that it must stay.
+        self.plugin = plugin
+        self.name, self.traits = plugin.name, plugin.traits
+        for method in _MEASURED:
+            call = getattr(plugin, method, None)
+            if call is not None:
+                setattr(self, method, calls.measured(method, plugin.name, call))
+
+
 def label_of(status: Status) -> str:
     """Return a status code as kube-scheduler writes it."""
     return _LABELS[status.code]
@@ -173,6 +208,21 @@ def label_of_scores(scores: object) -> str:
     """Return the status of scores, which cannot fail but by raising."""
     del scores
     return SUCCESS_LABEL
+
+
+_MEASURED: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
+    "pre_enqueue": ("PreEnqueue", label_of),
+    "sign_pod": ("Sign", label_of_part),
+    "pre_filter": ("PreFilter", label_of_result),
+    "filter": ("Filter", label_of_codes),
+    "pre_score": ("PreScore", label_of),
+    "score": ("Score", label_of_scores),
+    "normalize_score": ("ScoreExtensionNormalize", label_of_scores),
+    "reserve": ("Reserve", label_of),
+    "permit": ("Permit", label_of_permit),
+    "pre_bind": ("PreBindPreFlight", label_of_effects),
+}
+"""The methods whose calls are measured: what kube-scheduler calls the point, and the status of an answer."""
 
 
 def first_that_makes_room(

@@ -44,8 +44,6 @@ from bayplan.framework.plugin_calls import (
     first_that_makes_room,
     label_of,
     label_of_effects,
-    label_of_part,
-    label_of_permit,
 )
 from bayplan.framework.status import SUCCESS, Code, Effect, Status
 from bayplan.framework.waiting_pods import WaitingPods
@@ -149,11 +147,8 @@ class Framework:
         """The first rejection of the PreEnqueue plugins, or SUCCESS."""
         calls, status = self.calls, SUCCESS
         started = perf_counter()
-        for plugin in self.pre_enqueue:
-            if calls.sampled:
-                status = calls.run("PreEnqueue", plugin.name, label_of, plugin.pre_enqueue, pod)
-            else:
-                status = plugin.pre_enqueue(pod)
+        for plugin in calls.each(self.pre_enqueue):
+            status = plugin.pre_enqueue(pod)
             if not status.ok:
                 status = _named(status, plugin)
                 break
@@ -177,11 +172,8 @@ class Framework:
         """
         calls, status = self.calls, SUCCESS
         started = perf_counter() if calls.observed else 0.0
-        for plugin in self.reserves:
-            if calls.sampled:
-                status = calls.run("Reserve", plugin.name, label_of, plugin.reserve, state, pod, node_name)
-            else:
-                status = plugin.reserve(state, pod, node_name)
+        for plugin in calls.each(self.reserves):
+            status = plugin.reserve(state, pod, node_name)
             if not status.ok:
                 if status.code is Code.ERROR:
                     calls.failed(plugin.name, "Reserve")
@@ -218,11 +210,8 @@ class Framework:
             return SUCCESS, waits
         calls, status = self.calls, SUCCESS
         started = perf_counter()
-        for plugin in self.permits:
-            if calls.sampled:
-                answer = calls.run("Permit", plugin.name, label_of_permit, plugin.permit, state, pod, node_name)
-            else:
-                answer = plugin.permit(state, pod, node_name)
+        for plugin in calls.each(self.permits):
+            answer = plugin.permit(state, pod, node_name)
             if isinstance(answer, Wait):
                 waits[plugin.name] = min(answer.timeout_seconds, MAX_PERMIT_WAIT_SECONDS)
             elif not answer.ok:
@@ -236,13 +225,8 @@ class Framework:
         calls = self.calls
         started = perf_counter() if calls.observed else 0.0
         steps: list[tuple[str, Sequence[Effect]]] = []
-        for plugin in self.pre_binds:
-            if calls.sampled:
-                effects = calls.run(
-                    "PreBindPreFlight", plugin.name, label_of_effects, plugin.pre_bind, state, pod, node_name
-                )
-            else:
-                effects = plugin.pre_bind(state, pod, node_name)
+        for plugin in calls.each(self.pre_binds):
+            effects = plugin.pre_bind(state, pod, node_name)
             if effects:
                 steps.append((plugin.name, effects))
         if calls.observed:
@@ -284,11 +268,8 @@ class Framework:
         if self._signers is None:
             return None
         parts: list[Hashable] = []
-        for plugin in self._signers:
-            if self.calls.sampled:
-                part = self.calls.run("Sign", plugin.name, label_of_part, plugin.sign_pod, pod)
-            else:
-                part = plugin.sign_pod(pod)
+        for plugin in self.calls.each(self._signers):
+            part = plugin.sign_pod(pod)
             if part is None:
                 return None
             parts.append(part)
