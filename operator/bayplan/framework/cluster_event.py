@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
 from typing import Any
 
+from bayplan.cache.pod_info import PodInfo
+
 
 class ActionType(IntFlag):
     """What happened to an object; a registration may name several (upstream: kube-scheduler framework/types.go).
@@ -96,14 +98,23 @@ class QueueingHint(Enum):
     QUEUE = "Queue"
     SKIP = "QueueSkip"
 
-    @classmethod
-    def queue_if(cls, may_help: bool) -> "QueueingHint":
-        """Return QUEUE for an event that may help, otherwise SKIP."""
-        return cls.QUEUE if may_help else cls.SKIP
+
+QueueingHintFn = Callable[[PodInfo, Any, Any], QueueingHint]
+"""`(pod, old: object | None, new: object | None)`: the rejected pod; the object before and after."""
 
 
-QueueingHintFn = Callable[[Any, Any, Any], QueueingHint]
-"""`(pod: PodInfo, old: object | None, new: object | None)`: the rejected pod; the object before and after."""
+def hint(may_help: Callable[[PodInfo, Any, Any], bool], *, old: type = object, new: type = object) -> QueueingHintFn:
+    """Make a hint of what tells whether an event may help a pod, from the object before and after.
+
+    It is asked about objects of these kinds only; an event about anything else queues the pod.
+    """
+    queue, skip = QueueingHint.QUEUE, QueueingHint.SKIP
+
+    def queueing_hint(pod: PodInfo, before: object, after: object) -> QueueingHint:
+        is_known = isinstance(before, old) and isinstance(after, new)
+        return queue if not is_known or may_help(pod, before, after) else skip
+
+    return queueing_hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,5 +156,16 @@ TARGET_POD_LABEL = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD
 TARGET_POD_SCALE_DOWN = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN)
 TARGET_POD_GATES = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
 TARGET_POD_TOLERATION = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION)
+CLAIM_ADD = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
+CLAIM_ADD_OR_UPDATE = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE)
+VOLUME_ADD_OR_UPDATE = cluster_event(EventResource.PERSISTENT_VOLUME, ActionType.ADD | ActionType.UPDATE)
+VOLUME_ATTACHMENT_DELETE = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
+STORAGE_CLASS_ADD = cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD)
+STORAGE_CLASS_ADD_OR_UPDATE = cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD | ActionType.UPDATE)
+STORAGE_CAPACITY_ADD_OR_UPDATE = cluster_event(EventResource.CSI_STORAGE_CAPACITY, ActionType.ADD | ActionType.UPDATE)
+CSI_NODE_ADD = cluster_event(EventResource.CSI_NODE, ActionType.ADD)
+CSI_NODE_UPDATE = cluster_event(EventResource.CSI_NODE, ActionType.UPDATE)
+CSI_NODE_ADD_OR_UPDATE = cluster_event(EventResource.CSI_NODE, ActionType.ADD | ActionType.UPDATE)
+CSI_DRIVER_UPDATE = cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE)
 WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE, "*")
 """For registrations: whatever happens."""

@@ -18,7 +18,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import NodeAffinityArgs
 from bayplan.framework.causes import Detail, LabelMismatch, Listed, listed, same_for_all, told
-from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, EventRegistration, QueueingHint
+from bayplan.framework.cluster_event import NODE_ADD, NODE_LABEL, EventRegistration, hint
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 
@@ -255,19 +255,16 @@ class NodeAffinity:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(NODE_ADD, self._matches_now),
-            EventRegistration(NODE_LABEL, self._matches_now),
+            EventRegistration(NODE_ADD, hint(self._matches_now, new=Node)),
+            EventRegistration(NODE_LABEL, hint(self._matches_now, new=Node)),
         )
 
-    def _matches_now(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+    def _matches_now(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """Return whether the node matches, and its former version did not match the pod's own affinity."""
-        if not isinstance(new, Node):
-            return QueueingHint.QUEUE
         enforced = self._enforced_on_node
         if enforced is not None and not enforced.matches(new.metadata.labels, new.metadata.name):
-            return QueueingHint.SKIP
-        helps = self._matches_node(pod, new) and not (isinstance(old, Node) and self._matches_node(pod, old))
-        return QueueingHint.queue_if(helps)
+            return False
+        return self._matches_node(pod, new) and not (old is not None and self._matches_node(pod, old))
 
     def _matches_node(self, pod: PodInfo, node: Node) -> bool:
         labels = node.metadata.labels or {}

@@ -14,7 +14,7 @@ from bayplan.framework.cluster_event import (
     NODE_DECLARED_FEATURE,
     TARGET_POD_UPDATE,
     EventRegistration,
-    QueueingHint,
+    hint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Traits
@@ -59,9 +59,9 @@ class NodeDeclaredFeatures:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(NODE_ADD, _declares_other_features),
-            EventRegistration(NODE_DECLARED_FEATURE, _declares_other_features),
-            EventRegistration(TARGET_POD_UPDATE, _needs_other_features),
+            EventRegistration(NODE_ADD, hint(_declares_other_features, old=Node, new=Node)),
+            EventRegistration(NODE_DECLARED_FEATURE, hint(_declares_other_features, old=Node, new=Node)),
+            EventRegistration(TARGET_POD_UPDATE, hint(_needs_other_features, old=PodInfo, new=PodInfo)),
         )
 
 
@@ -82,14 +82,9 @@ def _has_bind_mount_options(container: Container | EphemeralContainer) -> bool:
     return any(mount.bind_mount_options for mount in container.volume_mounts or ())
 
 
-def _declares_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, Node) or not isinstance(new, Node):
-        return QueueingHint.QUEUE
-    before, now = (each.status.declared_features or [] for each in (old, new))
-    return QueueingHint.queue_if(before != now)
+def _declares_other_features(pod: PodInfo, old: Node, new: Node) -> bool:
+    return (old.status.declared_features or []) != (new.status.declared_features or [])
 
 
-def _needs_other_features(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(new, PodInfo) or not isinstance(old, PodInfo):
-        return QueueingHint.QUEUE
-    return QueueingHint.queue_if(_needed(new) != _needed(old))
+def _needs_other_features(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+    return _needed(new) != _needed(old)

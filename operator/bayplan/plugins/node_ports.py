@@ -12,7 +12,7 @@ from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.causes import Detail, PortsTaken, first_found, listed
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration, QueueingHint
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration, hint
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Traits
 
@@ -89,14 +89,14 @@ class NodePorts:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(ASSIGNED_POD_DELETE, _frees_a_wanted_port),
+            EventRegistration(ASSIGNED_POD_DELETE, hint(_frees_a_wanted_port, old=PodInfo)),
             EventRegistration(NODE_ADD),
         )
 
 
-def _frees_a_wanted_port(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _frees_a_wanted_port(pod: PodInfo, old: PodInfo, new: object) -> bool:
     """Return whether the deleted pod took a host port that `pod` wants."""
-    return QueueingHint.queue_if(not isinstance(old, PodInfo) or _is_conflict(pod.host_ports, old.host_ports))
+    return _is_conflict(pod.host_ports, old.host_ports)
 
 
 def _takers(wanted: tuple[HostPort, ...], nodes: NodeTable, rows: Rows) -> Iterator[str]:

@@ -12,13 +12,7 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.causes import Cordoned, Detail, same_for_all
-from bayplan.framework.cluster_event import (
-    NODE_ADD,
-    NODE_TAINT,
-    TARGET_POD_TOLERATION,
-    EventRegistration,
-    QueueingHint,
-)
+from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, TARGET_POD_TOLERATION, EventRegistration, hint
 from bayplan.framework.interface import CycleState
 from bayplan.framework.status import Code, Codes, Reads, Reason, Traits
 
@@ -54,9 +48,9 @@ class NodeUnschedulable:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(NODE_ADD, _becomes_schedulable),
-            EventRegistration(NODE_TAINT, _becomes_schedulable),
-            EventRegistration(TARGET_POD_TOLERATION, _tolerates_now),
+            EventRegistration(NODE_ADD, hint(_becomes_schedulable, new=Node)),
+            EventRegistration(NODE_TAINT, hint(_becomes_schedulable, new=Node)),
+            EventRegistration(TARGET_POD_TOLERATION, hint(_tolerates_now, new=PodInfo)),
         )
 
 
@@ -68,13 +62,10 @@ def _tolerates_cordon(pod: PodInfo) -> bool:
     return False
 
 
-def _becomes_schedulable(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _becomes_schedulable(pod: PodInfo, old: Node | None, new: Node) -> bool:
     """Return whether the node was cordoned, or is new, and is not cordoned now."""
-    if not isinstance(new, Node):
-        return QueueingHint.QUEUE
-    was_closed = not isinstance(old, Node) or old.spec.unschedulable
-    return QueueingHint.queue_if(was_closed and not new.spec.unschedulable)
+    return (old is None or old.spec.unschedulable) and not new.spec.unschedulable
 
 
-def _tolerates_now(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(new, PodInfo) or _tolerates_cordon(new))
+def _tolerates_now(pod: PodInfo, old: object, new: PodInfo) -> bool:
+    return _tolerates_cordon(new)

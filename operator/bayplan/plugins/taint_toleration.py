@@ -12,13 +12,7 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.causes import Detail, UntoleratedTaint, same_for_all
-from bayplan.framework.cluster_event import (
-    NODE_ADD,
-    NODE_TAINT,
-    TARGET_POD_TOLERATION,
-    EventRegistration,
-    QueueingHint,
-)
+from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, TARGET_POD_TOLERATION, EventRegistration, hint
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 
@@ -82,19 +76,16 @@ class TaintToleration:
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
-            EventRegistration(NODE_ADD, self._becomes_tolerable),
-            EventRegistration(NODE_TAINT, self._becomes_tolerable),
+            EventRegistration(NODE_ADD, hint(self._becomes_tolerable, new=Node)),
+            EventRegistration(NODE_TAINT, hint(self._becomes_tolerable, new=Node)),
             EventRegistration(TARGET_POD_TOLERATION),
         )
 
-    def _becomes_tolerable(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+    def _becomes_tolerable(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """Return whether the node is new or its taints kept the pod away before, and they do not any more."""
-        if not isinstance(new, Node):
-            return QueueingHint.QUEUE
         tolerance = Tolerance(pod.pod.spec.tolerations, compares=self._compares)
-        was_kept_away = not isinstance(old, Node) or _is_kept_away(tolerance, old.spec.taints or ())
-        is_kept_away = _is_kept_away(tolerance, new.spec.taints or ())
-        return QueueingHint.queue_if(was_kept_away and not is_kept_away)
+        was_kept_away = old is None or _is_kept_away(tolerance, old.spec.taints or ())
+        return was_kept_away and not _is_kept_away(tolerance, new.spec.taints or ())
 
 
 def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:

@@ -10,15 +10,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    NODE_ADD,
-    ActionType,
-    EventRegistration,
-    EventResource,
-    QueueingHint,
-    cluster_event,
-)
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, CLAIM_ADD, NODE_ADD, EventRegistration, hint
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Status, Traits
 from bayplan.plugins.volumes.claims import claim_hint, claim_not_found, named_claims
@@ -80,21 +72,18 @@ class VolumeRestrictions:
         return [Reason(_DISK_CONFLICT, conflicts), Reason(rest, ~conflicts)]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        claim_added = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
         return (
-            EventRegistration(ASSIGNED_POD_DELETE, _is_schedulable_after_pod_deleted),
+            EventRegistration(ASSIGNED_POD_DELETE, hint(_held_what_is_wanted, old=PodInfo)),
             EventRegistration(NODE_ADD),
-            EventRegistration(claim_added, claim_hint(ephemeral_too=False)),
+            EventRegistration(CLAIM_ADD, claim_hint(ephemeral_too=False)),
         )
 
 
-def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Queue the pod again if the deleted pod held one of its disks or claims."""
-    if not isinstance(old, PodInfo):
-        return QueueingHint.QUEUE
+def _held_what_is_wanted(pod: PodInfo, old: PodInfo, new: object) -> bool:
+    """Return whether the deleted pod held one of the pod's disks or claims."""
     # Few pods hold anything, and the waiting one may want a thousand claims: what was held is looked at first.
     if old.namespace != pod.namespace or not old.pod.spec.volumes:
-        return QueueingHint.SKIP
+        return False
     claims, disks = set(named_claims(old.pod)), disk_uses([old.pod])
     shared = bool(claims) and not claims.isdisjoint(named_claims(pod.pod))
-    return QueueingHint.queue_if(shared or (bool(disks) and are_in_conflict(disk_uses([pod.pod]), disks)))
+    return shared or (bool(disks) and are_in_conflict(disk_uses([pod.pod]), disks))

@@ -13,13 +13,13 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
+    CLAIM_ADD_OR_UPDATE,
     NODE_ADD,
     NODE_LABEL,
-    ActionType,
+    STORAGE_CLASS_ADD,
+    VOLUME_ADD_OR_UPDATE,
     EventRegistration,
-    EventResource,
-    QueueingHint,
-    cluster_event,
+    hint,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Status, Traits
@@ -86,15 +86,14 @@ class VolumeZone:
         return [Reason(_CONFLICT, np.ones(len(rows), dtype=np.bool_))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        class_event = cluster_event(EventResource.STORAGE_CLASS, ActionType.ADD)
-        claim_event = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE)
-        volume_event = cluster_event(EventResource.PERSISTENT_VOLUME, ActionType.ADD | ActionType.UPDATE)
         return (
-            EventRegistration(class_event, _is_schedulable_after_storage_class_added),
+            EventRegistration(STORAGE_CLASS_ADD, hint(_is_bound_when_consumed, new=StorageClass)),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
-            EventRegistration(claim_event, claim_hint(ephemeral_too=False)),
-            EventRegistration(volume_event, _is_schedulable_after_volume_change),
+            EventRegistration(CLAIM_ADD_OR_UPDATE, claim_hint(ephemeral_too=False)),
+            EventRegistration(
+                VOLUME_ADD_OR_UPDATE, hint(_has_other_topologies, old=PersistentVolume, new=PersistentVolume)
+            ),
         )
 
     def _topologies(self, pod: PodInfo) -> list[_Topology] | str:
@@ -161,13 +160,9 @@ def _volume_topologies(volume: PersistentVolume) -> list[_Topology]:
     return topologies
 
 
-def _is_schedulable_after_storage_class_added(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(
-        not isinstance(new, StorageClass) or new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-    )
+def _is_bound_when_consumed(pod: PodInfo, old: object, new: StorageClass) -> bool:
+    return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
-def _is_schedulable_after_volume_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, PersistentVolume) or not isinstance(new, PersistentVolume):
-        return QueueingHint.QUEUE
-    return QueueingHint.queue_if(_volume_topologies(old) != _volume_topologies(new))
+def _has_other_topologies(pod: PodInfo, old: PersistentVolume, new: PersistentVolume) -> bool:
+    return _volume_topologies(old) != _volume_topologies(new)

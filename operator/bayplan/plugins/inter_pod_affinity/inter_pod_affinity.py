@@ -26,7 +26,7 @@ from bayplan.framework.cluster_event import (
     NODE_LABEL,
     TARGET_POD_LABEL,
     EventRegistration,
-    QueueingHint,
+    hint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.nominated_table import NominatedPods
@@ -164,12 +164,12 @@ class InterPodAffinity:
     def events_to_register(self) -> Sequence[EventRegistration]:
         # Namespaces that a term selects by label are not looked up, as upstream.
         return (
-            EventRegistration(ASSIGNED_POD_ADD, _after_assigned_pod_change),
-            EventRegistration(ASSIGNED_POD_LABEL, _after_assigned_pod_change),
-            EventRegistration(ASSIGNED_POD_DELETE, _after_assigned_pod_change),
+            EventRegistration(ASSIGNED_POD_ADD, hint(_helps_as_assigned)),
+            EventRegistration(ASSIGNED_POD_LABEL, hint(_helps_as_assigned)),
+            EventRegistration(ASSIGNED_POD_DELETE, hint(_helps_as_assigned)),
             EventRegistration(TARGET_POD_LABEL),
-            EventRegistration(NODE_ADD, _after_node_change),
-            EventRegistration(NODE_LABEL, _after_node_change),
+            EventRegistration(NODE_ADD, hint(_is_in_another_topology, new=Node)),
+            EventRegistration(NODE_LABEL, hint(_is_in_another_topology, new=Node)),
         )
 
     def release_unused(self) -> None:
@@ -215,34 +215,31 @@ def _codes(rows: int, too_near: NDArray[np.bool_] | None, too_far: NDArray[np.bo
     return codes
 
 
-def _after_assigned_pod_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _helps_as_assigned(pod: PodInfo, old: object, new: object) -> bool:
     """Return whether a pod that came, went or was relabelled on a node meets all terms it did not, or breaks fewer."""
     before, after = (each if isinstance(each, PodInfo) else None for each in (old, new))
     terms, anti = pod.affinity_terms, pod.affinity_terms.required_anti_affinity
     if after is not None:
         gained = _match_all(terms.required_affinity, after)
         if before is None:
-            return QueueingHint.queue_if(gained)
+            return gained
         lost = _match_any(anti, before) and not _match_any(anti, after)
-        return QueueingHint.queue_if(lost or (gained and not _match_all(terms.required_affinity, before)))
+        return lost or (gained and not _match_all(terms.required_affinity, before))
     others = () if before is None else before.affinity_terms.required_anti_affinity
-    return QueueingHint.queue_if(before is None or _match_any(anti, before) or _match_any(others, pod))
+    return before is None or _match_any(anti, before) or _match_any(others, pod)
 
 
-def _after_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _is_in_another_topology(pod: PodInfo, old: Node | None, new: Node) -> bool:
     """Return whether a node joined a topology of the pod's affinity, changed it, or left one of its anti-affinity."""
-    if not isinstance(new, Node):
-        return QueueingHint.QUEUE
     terms = pod.affinity_terms
     labels = new.metadata.labels or {}
-    if not isinstance(old, Node):
+    if old is None:
         joins = any(term.topology_key in labels for term in terms.required_affinity)
-        return QueueingHint.queue_if(joins or bool(terms.required_anti_affinity))
+        return joins or bool(terms.required_anti_affinity)
     before = old.metadata.labels or {}
     changed = {key for key in labels.keys() | before if labels.get(key) != before.get(key)}
-    return QueueingHint.queue_if(
-        any(term.topology_key in changed and term.topology_key in labels for term in terms.required_affinity)
-        or any(term.topology_key in changed and term.topology_key in before for term in terms.required_anti_affinity)
+    return any(term.topology_key in changed and term.topology_key in labels for term in terms.required_affinity) or any(
+        term.topology_key in changed and term.topology_key in before for term in terms.required_anti_affinity
     )
 
 

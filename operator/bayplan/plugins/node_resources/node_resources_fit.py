@@ -20,7 +20,7 @@ from bayplan.framework.cluster_event import (
     NODE_ALLOCATABLE,
     TARGET_POD_SCALE_DOWN,
     EventRegistration,
-    QueueingHint,
+    hint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, ResourceScore, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Status, Traits
@@ -179,10 +179,10 @@ class NodeResourcesFit:
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
             EventRegistration(ASSIGNED_POD_DELETE),
-            EventRegistration(ASSIGNED_POD_SCALE_DOWN, _frees_what_is_needed),
+            EventRegistration(ASSIGNED_POD_SCALE_DOWN, hint(_frees_what_is_needed, old=PodInfo, new=PodInfo)),
             EventRegistration(TARGET_POD_SCALE_DOWN),
-            EventRegistration(NODE_ADD, self._node_may_fit),
-            EventRegistration(NODE_ALLOCATABLE, self._node_may_fit),
+            EventRegistration(NODE_ADD, hint(self._node_may_fit, new=Node)),
+            EventRegistration(NODE_ALLOCATABLE, hint(self._node_may_fit, new=Node)),
         )
 
     def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:
@@ -193,27 +193,22 @@ class NodeResourcesFit:
             if not (is_extended(name) and (name in self._ignored or name.split("/", 1)[0] in self._ignored_groups))
         ]
 
-    def _node_may_fit(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+    def _node_may_fit(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """Return whether the node, if it were empty, fits the pod and, on an update, has more of what it requests."""
-        if not isinstance(new, Node):
-            return QueueingHint.QUEUE
         has = node_allocatable(new)
         needed = self._needed(pod)
         if has.get(PODS, 0) < 1 or any(amount > has.get(name, 0) for name, amount in needed):
-            return QueueingHint.SKIP
-        if not isinstance(old, Node):
-            return QueueingHint.QUEUE
+            return False
+        if old is None:
+            return True
         had = node_allocatable(old)
-        grew = any(has.get(name, 0) > had.get(name, 0) for name, _ in needed) or has.get(PODS, 0) > had.get(PODS, 0)
-        return QueueingHint.queue_if(grew)
+        return any(has.get(name, 0) > had.get(name, 0) for name in (*(name for name, _ in needed), PODS))
 
 
-def _frees_what_is_needed(pod: PodInfo, old: object, new: object) -> QueueingHint:
+def _frees_what_is_needed(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
     """Return whether a pod on a node takes less now of something that `pod` requests.
 
     Upstream: noderesources/fit.go haveEnoughRelevantResourcesDecreased.
     """
-    if not isinstance(old, PodInfo) or not isinstance(new, PodInfo):
-        return QueueingHint.QUEUE
     before, after = old.placed.amounts, new.placed.amounts
-    return QueueingHint.queue_if(any(before.get(name, 0) > after.get(name, 0) for name in pod.requests.amounts))
+    return any(before.get(name, 0) > after.get(name, 0) for name in pod.requests.amounts)

@@ -20,11 +20,12 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
-    ActionType,
+    CLAIM_ADD,
+    CSI_NODE_ADD,
+    CSI_NODE_UPDATE,
+    VOLUME_ATTACHMENT_DELETE,
     EventRegistration,
-    EventResource,
-    QueueingHint,
-    cluster_event,
+    hint,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Traits
@@ -149,15 +150,12 @@ class NodeVolumeLimits:
         return missing
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        csi_node_updated = cluster_event(EventResource.CSI_NODE, ActionType.UPDATE)
-        claim_added = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
-        attachment_deleted = cluster_event(EventResource.VOLUME_ATTACHMENT, ActionType.DELETE)
         return (
-            EventRegistration(cluster_event(EventResource.CSI_NODE, ActionType.ADD)),
-            EventRegistration(csi_node_updated, _is_schedulable_after_csi_node_updated),
-            EventRegistration(ASSIGNED_POD_DELETE, _is_schedulable_after_pod_deleted),
-            EventRegistration(claim_added, claim_hint(ephemeral_too=True)),
-            EventRegistration(attachment_deleted, _is_schedulable_after_attachment_deleted),
+            EventRegistration(CSI_NODE_ADD),
+            EventRegistration(CSI_NODE_UPDATE, hint(_can_attach_more, old=CSINode, new=CSINode)),
+            EventRegistration(ASSIGNED_POD_DELETE, hint(_had_attachable_volumes, old=PodInfo)),
+            EventRegistration(CLAIM_ADD, claim_hint(ephemeral_too=True)),
+            EventRegistration(VOLUME_ATTACHMENT_DELETE, hint(_may_have_been_attached)),
         )
 
 
@@ -166,27 +164,28 @@ def _has_attachable_volumes(pod: PodInfo) -> bool:
     return volumes is not None and (has_claims(pod) or any(map(translate_inline_volume, volumes)))
 
 
-def _is_schedulable_after_csi_node_updated(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return QueueingHint.QUEUE
+def _can_attach_more(pod: PodInfo, old: CSINode, new: CSINode) -> bool:
     before = limits_of(old)
-    return QueueingHint.queue_if(any(count > before.get(driver, 0) for driver, count in limits_of(new).items()))
+    return any(count > before.get(driver, 0) for driver, count in limits_of(new).items())
 
 
-def _is_schedulable_after_pod_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    return QueueingHint.queue_if(not isinstance(old, PodInfo) or _has_attachable_volumes(old))
+def _had_attachable_volumes(pod: PodInfo, old: PodInfo, new: object) -> bool:
+    return _has_attachable_volumes(old)
 
 
-def _is_schedulable_after_attachment_deleted(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Queue the pod if it names a claim or has a disk of the detached volume's driver; ephemeral ones do not count."""
+def _may_have_been_attached(pod: PodInfo, old: object, new: object) -> bool:
+    """Return whether the pod names a claim or has a disk of the detached volume's driver; ephemeral ones do not count.
+
+    A volume of which nothing is known may be any.
+    """
     attacher = old.spec.attacher if isinstance(old, VolumeAttachment) else None
     for volume in pod.pod.spec.volumes or ():
         if volume.persistent_volume_claim is not None:
-            return QueueingHint.QUEUE
+            return True
         translation = translate_inline_volume(volume)
         if translation is not None and (translation.problem or attacher in (None, translation.driver)):
-            return QueueingHint.QUEUE
-    return QueueingHint.SKIP
+            return True
+    return False
 
 
 class AttachableVolumes:

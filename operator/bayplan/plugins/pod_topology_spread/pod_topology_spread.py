@@ -27,7 +27,7 @@ from bayplan.framework.cluster_event import (
     TARGET_POD_LABEL,
     TARGET_POD_TOLERATION,
     EventRegistration,
-    QueueingHint,
+    hint,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.nominated_table import NominatedPods
@@ -157,41 +157,39 @@ class PodTopologySpread:
         of_target = (TARGET_POD_LABEL, TARGET_POD_TOLERATION)
         of_nodes = (NODE_ADD, NODE_DELETE, NODE_LABEL, NODE_TAINT)
         return (
-            *(EventRegistration(event, self._after_assigned_pod) for event in of_assigned),
-            *(EventRegistration(event, self._after_target_pod) for event in of_target),
-            *(EventRegistration(event, self._after_node) for event in of_nodes),
+            *(EventRegistration(event, hint(self._is_counted_otherwise)) for event in of_assigned),
+            *(EventRegistration(event, hint(self._counts_otherwise, old=PodInfo, new=PodInfo)) for event in of_target),
+            *(EventRegistration(event, hint(self._is_in_other_domains)) for event in of_nodes),
         )
 
-    def _after_assigned_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+    def _is_counted_otherwise(self, pod: PodInfo, old: object, new: object) -> bool:
         changed = [each for each in (old, new) if isinstance(each, PodInfo)]
         if not changed:
-            return QueueingHint.QUEUE
+            return True
         if any(each.namespace != pod.namespace for each in changed):
-            return QueueingHint.SKIP
+            return False
         constraints = self._hard_constraints(pod)
         if len(changed) == 1:
             labels = changed[0].pod.metadata.labels
-            return QueueingHint.queue_if(any(each.selector.matches(labels) for each in constraints))
-        return _after_label_change(constraints, *changed)
+            return any(each.selector.matches(labels) for each in constraints)
+        return _is_relabelled(constraints, *changed)
 
-    def _after_target_pod(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
-        if not isinstance(old, PodInfo) or not isinstance(new, PodInfo):
-            return QueueingHint.QUEUE
+    def _counts_otherwise(self, pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
         constraints = self._hard_constraints(pod)
         has_other_tolerations = (old.pod.spec.tolerations or []) != (new.pod.spec.tolerations or [])
         if has_other_tolerations and any(each.honors_taints for each in constraints):
-            return QueueingHint.QUEUE
-        return _after_label_change(constraints, old, new)
+            return True
+        return _is_relabelled(constraints, old, new)
 
-    def _after_node(self, pod: PodInfo, old: object, new: object) -> QueueingHint:
+    def _is_in_other_domains(self, pod: PodInfo, old: object, new: object) -> bool:
         before, after = (each if isinstance(each, Node) else None for each in (old, new))
         if before is None and after is None:
-            return QueueingHint.QUEUE
+            return True
         keys = [each.topology_key for each in self._hard_constraints(pod)]
         was, now = _values(before, keys), _values(after, keys)
         if before is None or after is None or now is None:
-            return QueueingHint.queue_if(was is not None or now is not None)
-        return QueueingHint.queue_if(was != now or (before.spec.taints or []) != (after.spec.taints or []))
+            return was is not None or now is not None
+        return was != now or (before.spec.taints or []) != (after.spec.taints or [])
 
     def _constraints(self, pod: PodInfo) -> SpreadConstraints:
         if pod.pod.spec.topology_spread_constraints:
@@ -271,10 +269,10 @@ class PodTopologySpread:
         return known
 
 
-def _after_label_change(constraints: Sequence[SpreadConstraint], old: PodInfo, new: PodInfo) -> QueueingHint:
+def _is_relabelled(constraints: Sequence[SpreadConstraint], old: PodInfo, new: PodInfo) -> bool:
     """Return whether a constraint counts the pod by its new labels and not by the old ones, or the other way."""
     was, now = old.pod.metadata.labels, new.pod.metadata.labels
-    return QueueingHint.queue_if(any(each.selector.matches(was) != each.selector.matches(now) for each in constraints))
+    return any(each.selector.matches(was) != each.selector.matches(now) for each in constraints)
 
 
 def _values(node: Node | None, keys: Sequence[str]) -> list[str] | None:

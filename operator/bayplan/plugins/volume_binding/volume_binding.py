@@ -14,13 +14,16 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
 from bayplan.framework.cluster_event import (
+    CLAIM_ADD_OR_UPDATE,
+    CSI_DRIVER_UPDATE,
+    CSI_NODE_ADD_OR_UPDATE,
     NODE_ADD,
     NODE_LABEL,
-    ActionType,
+    STORAGE_CAPACITY_ADD_OR_UPDATE,
+    STORAGE_CLASS_ADD_OR_UPDATE,
+    VOLUME_ADD_OR_UPDATE,
     EventRegistration,
-    EventResource,
-    QueueingHint,
-    cluster_event,
+    hint,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
 from bayplan.framework.status import (
@@ -207,21 +210,17 @@ class VolumeBinding:
         return (*volumes.writes(), WaitFor(are_bound, self._timeout_seconds, "binding volumes"))
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        added_or_updated = ActionType.ADD | ActionType.UPDATE
-        class_event = cluster_event(EventResource.STORAGE_CLASS, added_or_updated)
-        claim_event = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, added_or_updated)
-        csi_node_event = cluster_event(EventResource.CSI_NODE, added_or_updated)
-        driver_event = cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE)
-        capacity_event = cluster_event(EventResource.CSI_STORAGE_CAPACITY, added_or_updated)
+        topologies = hint(_allows_other_topologies, old=StorageClass, new=StorageClass)
+        capacity = hint(_has_room_for_larger_volumes, old=CSIStorageCapacity, new=CSIStorageCapacity)
         return (
-            EventRegistration(class_event, _is_schedulable_after_storage_class_change),
-            EventRegistration(claim_event, claim_hint(ephemeral_too=True)),
-            EventRegistration(cluster_event(EventResource.PERSISTENT_VOLUME, added_or_updated)),
+            EventRegistration(STORAGE_CLASS_ADD_OR_UPDATE, topologies),
+            EventRegistration(CLAIM_ADD_OR_UPDATE, claim_hint(ephemeral_too=True)),
+            EventRegistration(VOLUME_ADD_OR_UPDATE),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
-            EventRegistration(csi_node_event, _is_schedulable_after_csi_node_change),
-            EventRegistration(driver_event, _is_schedulable_after_csi_driver_change),
-            EventRegistration(capacity_event, _is_schedulable_after_csi_storage_capacity_change),
+            EventRegistration(CSI_NODE_ADD_OR_UPDATE, hint(_has_other_migrated_plugins, old=CSINode, new=CSINode)),
+            EventRegistration(CSI_DRIVER_UPDATE, hint(_checks_capacity_no_more, old=CSIDriver, new=CSIDriver)),
+            EventRegistration(STORAGE_CAPACITY_ADD_OR_UPDATE, capacity),
         )
 
     def _find(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> FoundVolumes:
@@ -256,16 +255,12 @@ class VolumeBinding:
         return ""
 
 
-def _is_schedulable_after_storage_class_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, StorageClass) or not isinstance(new, StorageClass):
-        return QueueingHint.QUEUE
-    return QueueingHint.queue_if((old.allowed_topologies or []) != (new.allowed_topologies or []))
+def _allows_other_topologies(pod: PodInfo, old: StorageClass, new: StorageClass) -> bool:
+    return (old.allowed_topologies or []) != (new.allowed_topologies or [])
 
 
-def _is_schedulable_after_csi_node_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, CSINode) or not isinstance(new, CSINode):
-        return QueueingHint.QUEUE
-    return QueueingHint.queue_if(_migrated_plugins(old) != _migrated_plugins(new))
+def _has_other_migrated_plugins(pod: PodInfo, old: CSINode, new: CSINode) -> bool:
+    return _migrated_plugins(old) != _migrated_plugins(new)
 
 
 def _migrated_plugins(csi_node: CSINode) -> str:
@@ -273,19 +268,15 @@ def _migrated_plugins(csi_node: CSINode) -> str:
     return "" if annotations is None else annotations.migrated_plugins or ""
 
 
-def _is_schedulable_after_csi_driver_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    """Queue the pod if its own volume's driver no longer wants the capacity to be checked."""
-    if not isinstance(old, CSIDriver) or not isinstance(new, CSIDriver):
-        return QueueingHint.QUEUE
+def _checks_capacity_no_more(pod: PodInfo, old: CSIDriver, new: CSIDriver) -> bool:
+    """Return whether the driver of an own volume of the pod no longer wants the capacity to be checked."""
     is_inline = any(
         volume.csi is not None and volume.csi.get("driver") == new.metadata.name
         for volume in pod.pod.spec.volumes or ()
     )
-    return QueueingHint.queue_if(is_inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity)
+    return is_inline and bool(old.spec.storage_capacity) and not new.spec.storage_capacity
 
 
-def _is_schedulable_after_csi_storage_capacity_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-    if not isinstance(old, CSIStorageCapacity) or not isinstance(new, CSIStorageCapacity):
-        return QueueingHint.QUEUE
+def _has_room_for_larger_volumes(pod: PodInfo, old: CSIStorageCapacity, new: CSIStorageCapacity) -> bool:
     before, now = volume_limit(old), volume_limit(new)
-    return QueueingHint.queue_if(now is not None and (before is None or now > before))
+    return now is not None and (before is None or now > before)

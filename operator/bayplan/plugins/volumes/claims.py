@@ -7,7 +7,7 @@ from bayplan.api.meta_objects import controller_of
 from bayplan.api.objects import Pod, Volume
 from bayplan.api.storage_objects import NO_ANNOTATIONS, PersistentVolume, PersistentVolumeClaim, StorageAnnotations
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import QueueingHint, QueueingHintFn
+from bayplan.framework.cluster_event import QueueingHintFn, hint
 
 WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
@@ -55,18 +55,13 @@ def claim_hint(*, ephemeral_too: bool) -> QueueingHintFn:
     Upstream: isSchedulableAfterPersistentVolumeClaimChange of each volume plugin.
     """
 
-    def is_schedulable_after_claim_change(pod: PodInfo, old: object, new: object) -> QueueingHint:
-        if not isinstance(new, PersistentVolumeClaim):
-            return QueueingHint.QUEUE
-        return QueueingHint.queue_if(
-            new.metadata.namespace == pod.namespace
-            and any(
-                reference.name == new.metadata.name and (ephemeral_too or not reference.ephemeral)
-                for reference in claim_references(pod.pod)
-            )
+    def is_own_claim(pod: PodInfo, old: object, new: PersistentVolumeClaim) -> bool:
+        return new.metadata.namespace == pod.namespace and any(
+            reference.name == new.metadata.name and (ephemeral_too or not reference.ephemeral)
+            for reference in claim_references(pod.pod)
         )
 
-    return is_schedulable_after_claim_change
+    return hint(is_own_claim, new=PersistentVolumeClaim)
 
 
 def ownership_problem(pod: PodInfo, claim: PersistentVolumeClaim) -> str:
