@@ -30,7 +30,7 @@ def assert_heap(heap: KeyedHeap) -> None:
 
 def _assert_sub_queues(sub_queues: SubQueues) -> None:
     """Every pod is in the one sub-queue it names, and each sub-queue may hold it."""
-    heaps, backoff, error_backoff = sub_queues._heaps, sub_queues._backoff, sub_queues._error_backoff
+    heaps, backoff, error_backoff = sub_queues._heaps, sub_queues.backoff, sub_queues._error_backoff
     for sub_queue, heap in heaps.items():
         assert all(queued.sub_queue is sub_queue for queued in heap), f"a pod in {sub_queue} says otherwise"
     assert_heap(sub_queues._active)
@@ -71,14 +71,14 @@ def _assert_backing_off(backoff: BackingOffPods) -> None:
 def _assert_waiting(waiting: UnschedulablePods) -> None:
     """The index agrees with the pods, and their order is one of time."""
     indexed = {(key, uid) for key, bucket in waiting._by_plugin.items() for uid in bucket}
-    pods = [*waiting._rejected.values(), *waiting._gated.values()]
+    pods = [*waiting.rejected.values(), *waiting.gated.values()]
     expected = {((pod.profile, plugin), pod.uid) for pod in pods for plugin in pod.rejector_plugins}
     assert indexed == expected, "the plugin index and the pods disagree"
     assert all(waiting._by_plugin.values()), "an empty index bucket is kept"
     assert all(pod.rejector_plugins for pod in pods), "a pod waits that no plugin can wake"
-    assert all(pod.sub_queue is SubQueue.UNSCHEDULABLE for pod in waiting._rejected.values())
-    assert all(pod.sub_queue is SubQueue.GATED and pod.gating_plugin for pod in waiting._gated.values())
-    stamps = [pod.timestamp for pod in waiting._rejected.values()]
+    assert all(pod.sub_queue is SubQueue.UNSCHEDULABLE for pod in waiting.rejected.values())
+    assert all(pod.sub_queue is SubQueue.GATED and pod.gating_plugin for pod in waiting.gated.values())
+    stamps = [pod.timestamp for pod in waiting.rejected.values()]
     assert stamps == sorted(stamps), "unschedulable pods out of order"
 
 

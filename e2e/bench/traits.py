@@ -127,7 +127,7 @@ class _Never:
     """No plugin is one."""
 
 
-_ALL = [each.type for each in IN_TREE.values()]
+_ALL = [*IN_TREE.values()]
 SWITCHES: Sequence[Switch] = (
     Switch("filter_few", plain, _without("few_rows", "FewRowsFilterPlugin")),
     Switch("score_few", plain, _without("few_rows", "FewRowsScorePlugin")),

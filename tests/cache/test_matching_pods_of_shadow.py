@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.incremental_view import MatchingPodsOfShadow, MovedPodsOfShadow
+from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfShadow
 from bayplan.cache.shadow_table import ShadowTable
 
 
@@ -27,7 +27,8 @@ def trial(*pods):
         cache.set_pod(pod)
     shadow = ShadowTable(cache.nodes)
     shadow.follow()
-    return cache, shadow, MatchingPodsOfShadow(shadow, lambda pod: stays(pod) and is_web(pod), is_web)
+    of_source = MatchingPods(cache.nodes, lambda pod: stays(pod) and is_web(pod))
+    return cache, shadow, MatchingPodsOfShadow(shadow, of_source, is_web)
 
 
 def test_a_terminating_pod_that_is_really_gone_is_owed_to_nobody():
@@ -56,7 +57,7 @@ def test_a_terminating_pod_that_is_added_counts_until_it_is_taken_off_again():
 def test_what_was_moved_is_counted_without_what_is_there():
     cache, shadow, _ = trial(pod_on("a"), pod_on("b", deleting=True), pod_on("c", "db"))
     row = cache.nodes.row("n1")
-    moved = MovedPodsOfShadow(shadow, is_web)
+    moved = MatchingPodsOfShadow(shadow, None, is_web)
     assert moved.counts()[row] == 0
     shadow.place([pod_on("d"), pod_on("e", "db")], row)
     assert moved.counts()[row] == 1

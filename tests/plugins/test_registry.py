@@ -25,7 +25,7 @@ def names(entries):
 
 def test_the_registry_holds_exactly_the_plugins_the_configuration_knows():
     assert IN_TREE.keys() == IMPLEMENTED_PLUGINS
-    assert all(entry.type.name == name for name, entry in IN_TREE.items())
+    assert all(plugin.name == name for name, plugin in IN_TREE.items())
 
 
 def test_the_default_profile_runs_kube_schedulers_order_and_weights():

@@ -1,6 +1,7 @@
 """What is derived from a node table or from its pods, and read again only where these changed."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Generic, Protocol, TypeVar
 
@@ -147,54 +148,43 @@ class MatchingPods(PodView):
                 self.version += 1
 
 
-class MatchingPodsOfShadow(MatchingPods):
-    """Counts as MatchingPods on a shadow table, but terminating pods by whether they were added or removed there.
+class MatchingPodsOfShadow:
+    """Counts as MatchingPods on a shadow table: what `of_source` counts, and the pods that were moved here.
 
-    kube-scheduler does not count terminating pods, but subtracts one when a dry run of preemption removes such a pod,
-    and adds one for such a pod that is nominated (upstream: podtopologyspread/filtering.go updateWithPod).
-    `would_match` is the predicate for pods that do not terminate.
+    A moved pod counts where `predicate` holds for it, whether or not `of_source` counts such pods; None counts nobody.
+    kube-scheduler counts no terminating pods, and nobody for an empty spread selector, but adds and subtracts all that
+    nominations and dry runs of preemption move (upstream: podtopologyspread/filtering.go updateWithPod).
     """
 
-    def __init__(self, nodes: ShadowTable, predicate: PodPredicate, would_match: PodPredicate) -> None:
-        super().__init__(nodes, predicate)
-        self._shadow = nodes
-        self._would_match = would_match
-        self._terminating_seen = 0
+    def __init__(self, shadow: ShadowTable, of_source: MatchingPods | None, predicate: PodPredicate) -> None:
+        self._shadow = shadow
+        self._of_source = of_source
+        self._predicate = predicate
+        self._moves_seen = self._changes = 0
+        self._moved: dict[int, int] = {}
+
+    @property
+    def version(self) -> int:
+        """Grows whenever `counts` answers differently than before."""
+        return self._changes + (0 if self._of_source is None else self._of_source.version)
 
     def counts(self) -> NDArray[np.int64]:
         """As in MatchingPods; rows may be below zero."""
-        counts = super().counts()
-        shadow = self._shadow
-        if self._terminating_seen != shadow.terminating_version:
-            self._terminating_seen = shadow.terminating_version
-            self.version += 1
-        if not (shadow.gone or shadow.come):
-            return counts
-        counts = counts.copy()
-        for row, pods in shadow.gone.items():
-            counts[row] -= sum(map(self._would_match, pods.values()))
-        for row, pods in shadow.come.items():
-            counts[row] += sum(map(self._would_match, pods.values()))
+        shadow, of_source = self._shadow, self._of_source
+        if self._moves_seen != shadow.moves:
+            self._moves_seen = shadow.moves
+            moved: Counter[int] = Counter()
+            for sign, by_row in ((1, shadow.come), (-1, shadow.gone)):
+                for row, pods in by_row.items():
+                    moved[row] += sign * sum(map(self._predicate, pods.values()))
+            self._changes += moved != self._moved
+            self._moved = moved
+        counts = np.zeros(shadow.capacity, dtype=np.int64) if of_source is None else of_source.counts()
+        if any(self._moved.values()):
+            counts = counts.copy()
+            for row, number in self._moved.items():
+                counts[row] += number
         return counts
 
 
-class MovedPodsOfShadow(MatchingPods):
-    """Counts the pods that were added on a shadow table less those that were taken off it.
-
-    kube-scheduler counts nobody for an empty spread selector, but adds and subtracts the pods that nominations and dry
-    runs of preemption move (upstream: podtopologyspread/filtering.go updateWithPod).
-    """
-
-    def __init__(self, nodes: ShadowTable, predicate: PodPredicate) -> None:
-        super().__init__(nodes, predicate)
-        self._of_source = MatchingPods(nodes.source, predicate)
-        self._source_seen = 0
-
-    def counts(self) -> NDArray[np.int64]:
-        """As in MatchingPods; rows may be below zero."""
-        there = self._of_source.counts()
-        if self._source_seen != self._of_source.version:
-            self._source_seen = self._of_source.version
-            self.version += 1
-        moved: NDArray[np.int64] = super().counts() - there
-        return moved
+PodCounts = MatchingPods | MatchingPodsOfShadow

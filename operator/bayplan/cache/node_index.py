@@ -147,7 +147,8 @@ class LabelColumns(NodeView):
 
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
-        self._keys = NodeLabelKeys(nodes)
+        self.keys = NodeLabelKeys(nodes)
+        """The keys of existing nodes."""
         self._columns: RecentlyUsed[str, LabelColumn] = RecentlyUsed(_KEPT_LABEL_KEYS)
         self._absent: LabelColumn = InternedColumn(nodes.capacity, None)
 
@@ -156,19 +157,19 @@ class LabelColumns(NodeView):
         self.catch_up()
         column = self._columns.get(key)
         if column is None:
-            if key not in self._keys.known:
+            if key not in self.keys.known:
                 # Pods may make up thousands of keys.
                 return self._absent
             column = self._columns.put(key, self._build(key))
         return column
 
     def _read_all(self) -> None:
-        self._keys.catch_up()
+        self.keys.catch_up()
         self._columns.clear()
         self._absent = InternedColumn(self._nodes.capacity, None)
 
     def _read(self, changes: Rows) -> None:
-        self._keys.catch_up()
+        self.keys.catch_up()
         for row in changes.tolist():
             node = self._nodes.nodes[row]
             labels = {} if node is None else node.metadata.labels or {}

@@ -171,7 +171,7 @@ class Packing:
         count = max(int(nodes.pod_count.sum()), 1)
         full: dict[str, NDArray[np.bool_]] = {}
         for name in TAKEN_BY_ALL:
-            average = 1.0 if name == PODS else float(self.requested(name).sum(dtype=np.float64)) / count
+            average = 1.0 if name == PODS else float(nodes.taken(name).sum(dtype=np.float64)) / count
             full[name] = self._free(name)[rows] < average
         found: dict[str, int] = {}
         for name in self.resources:
@@ -196,7 +196,7 @@ class Packing:
         Of each node what its other pods take is left out: it is taken there whatever runs beside it.
         """
         rows = self.nodes.rows()
-        offered = np.maximum(self.allocatable(name) - self.staying(name), 0)[rows]
+        offered = np.maximum(self.nodes.offered(name) - self.staying(name), 0)[rows]
         return fewest(offered.tolist(), sum(self.movable(name)[rows].tolist()))
 
     def emptiable(self) -> int:
@@ -211,7 +211,7 @@ class Packing:
         """
         nodes = self.nodes
         rows = np.flatnonzero(nodes.in_use())
-        shares = [self.requested(name)[rows] / np.maximum(self.allocatable(name)[rows], 1) for name in TAKEN_BY_ALL]
+        shares = [nodes.taken(name)[rows] / np.maximum(nodes.offered(name)[rows], 1) for name in TAKEN_BY_ALL]
         rows = rows[np.argsort(np.max(shares, axis=0), kind="stable")]
         is_open = ~self._cordoned(rows)
         fits = np.ones(len(rows), dtype=np.bool_)
@@ -223,23 +223,13 @@ class Packing:
             fits[-1:] = False
         return rows[fits]
 
-    def allocatable(self, name: str) -> Column:
-        """What each row has of a resource: of pods the number that it takes, 0 of what no node has."""
-        nodes = self.nodes
-        return nodes.allowed_pods if name == PODS else nodes.allocatable.get(name, np.zeros_like(nodes.pod_count))
-
-    def requested(self, name: str) -> Column:
-        """What is taken on each row of a resource: of pods their number, 0 of what no pod asks for."""
-        nodes = self.nodes
-        return nodes.pod_count if name == PODS else nodes.requested.get(name, np.zeros_like(nodes.pod_count))
-
     def staying(self, name: str) -> Column:
         """What is taken on each row of a resource by pods that could run on no other node."""
         return self.nodes.staying.get(name, np.zeros_like(self.nodes.pod_count))
 
     def movable(self, name: str) -> Column:
         """What is taken on each row of a resource by pods that could run elsewhere."""
-        return self.requested(name) - self.staying(name)
+        return self.nodes.taken(name) - self.staying(name)
 
     def _open_rows(self) -> Rows:
         rows = self.nodes.rows()
@@ -254,5 +244,5 @@ class Packing:
 
     def _free(self, name: str) -> Column:
         """What is free of a resource on each row; none where more is taken than there is."""
-        free: Column = np.maximum(self.allocatable(name) - self.requested(name), 0)
+        free: Column = np.maximum(self.nodes.offered(name) - self.nodes.taken(name), 0)
         return free

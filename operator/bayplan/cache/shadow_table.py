@@ -36,10 +36,10 @@ class ShadowTable(NodeTable):
         self.layout = -1
         self.pods_changed = PodLog(KEPT_SHADOW_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
-        """The terminating pods of the source that were taken off here, by row and UID."""
+        """The pods of the source that were taken off here, by row and UID."""
         self.come: dict[int, dict[str, PodInfo]] = {}
-        """The terminating pods that were added here and are not in the source, by row and UID."""
-        self.terminating_version = 0
+        """The pods that were added here and are not in the source, by row and UID."""
+        self.moves = 0
         """Grows whenever `gone` or `come` changes."""
 
     def follow(self) -> Rows | None:
@@ -65,7 +65,7 @@ class ShadowTable(NodeTable):
     def _restore_pods(self, row: int) -> None:
         gone, come = self.gone.pop(row, None), self.come.pop(row, None)
         if gone or come:
-            self.terminating_version += 1
+            self.moves += 1
         mine, theirs = self.pods[row], self.source.pods[row]
         if mine == theirs:
             return
@@ -97,34 +97,24 @@ class ShadowTable(NodeTable):
     def add_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
         super().add_pod(pod, row)
-        if pod.is_terminating:
-            self._terminating_moved(pod, row, self.come, self.gone, undone=pod.uid in self.source.pods[row])
+        self._move(pod, row, self.gone, self.come)
 
     def remove_pod(self, pod: PodInfo, row: int) -> None:
         """As in NodeTable."""
         super().remove_pod(pod, row)
-        if pod.is_terminating:
-            self._terminating_moved(pod, row, self.gone, self.come, undone=pod.uid not in self.source.pods[row])
+        self._move(pod, row, self.come, self.gone)
 
-    def _terminating_moved(
-        self,
-        pod: PodInfo,
-        row: int,
-        to: dict[int, dict[str, PodInfo]],
-        back_from: dict[int, dict[str, PodInfo]],
-        *,
-        undone: bool,
+    def _move(
+        self, pod: PodInfo, row: int, back_from: dict[int, dict[str, PodInfo]], to: dict[int, dict[str, PodInfo]]
     ) -> None:
-        if not undone:
+        if back_from.get(row, {}).pop(pod.uid, None) is None:
             to.setdefault(row, {})[pod.uid] = pod
-        elif back_from.get(row, {}).pop(pod.uid, None) is None:
-            return
-        self.terminating_version += 1
+        self.moves += 1
 
     def _copy_all(self) -> None:
         source = self.source
         self.gone, self.come = {}, {}
-        self.terminating_version += 1
+        self.moves += 1
         self.capacity = source.capacity
         # A reader that saw only part of what is replaced here must start over, whatever the logs say.
         self.layout += 1

@@ -77,8 +77,8 @@ def packing_answers(nodes: NodeTable) -> list[PackingAnswer]:
     used = int(nodes.in_use().sum())
     answers: list[PackingAnswer] = []
     for name in names:
-        offered = packing.allocatable(name)[rows].tolist()
-        requested = sum(packing.requested(name)[rows].tolist())
+        offered = nodes.offered(name)[rows].tolist()
+        requested = sum(nodes.taken(name)[rows].tolist())
         answers.append(
             PackingAnswer(name, requested, sum(offered), stranded[name], used, packing.fewest_for(name), largest[name])
         )
@@ -100,8 +100,8 @@ def nodes_answer(nodes: NodeTable) -> NodesAnswer:
         pods=nodes.pod_count[rows].tolist(),
         unschedulable=[node is not None and node.spec.unschedulable for node in objects],
         emptiable=[row in emptiable for row in rows],
-        requested={name: packing.requested(name)[rows].tolist() for name in resources},
-        allocatable={name: packing.allocatable(name)[rows].tolist() for name in resources},
+        requested={name: nodes.taken(name)[rows].tolist() for name in resources},
+        allocatable={name: nodes.offered(name)[rows].tolist() for name in resources},
     )
 
 

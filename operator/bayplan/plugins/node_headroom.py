@@ -1,6 +1,6 @@
 """NodeHeadroom: whether some of each node stays free for pods of DaemonSets; kube-scheduler has no such plugin."""
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import ClassVar, TypeVar
 
 import numpy as np
@@ -49,7 +49,7 @@ class NodeHeadroom:
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         codes: Codes = np.zeros(len(rows), dtype=np.int8)
         for name, amount in self._asked(pod):
-            allocatable, taken = (column[rows] for column in _columns(nodes, name))
+            allocatable, taken = nodes.offered(name)[rows], nodes.taken(name)[rows]
             offered = self._offered(name, allocatable)
             short = (amount > offered - taken).astype(np.int8)
             # Where an empty node would keep too little, preemption is of no help.
@@ -59,7 +59,7 @@ class NodeHeadroom:
     def filter_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         codes = [0] * len(rows)
         for name, amount in self._asked(pod):
-            allocatable, taken = _columns(nodes, name)
+            allocatable, taken = nodes.offered(name), nodes.taken(name)
             for index, row in enumerate(rows):
                 offered = self._offered(name, allocatable.item(row))
                 if amount > offered - taken.item(row):
@@ -69,7 +69,7 @@ class NodeHeadroom:
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Reason]:
         for name, amount in self._asked(pod):
-            allocatable, taken = (column[rows] for column in _columns(nodes, name))
+            allocatable, taken = nodes.offered(name)[rows], nodes.taken(name)[rows]
             yield Reason(f"Insufficient {name} beside the head room", amount > self._offered(name, allocatable) - taken)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
@@ -93,16 +93,3 @@ class NodeHeadroom:
         """What pods may take of nodes that have so much, below 0 where even an empty node has too little."""
         percentage, amount = self._kept[name]
         return allocatable - allocatable * percentage // 100 - amount
-
-
-def _columns(nodes: NodeTable, name: str) -> tuple[Column, Column]:
-    """What each row has of a resource, and what is taken of it."""
-    if name == PODS:
-        return nodes.allowed_pods, nodes.pod_count
-    return _amounts(nodes, nodes.allocatable, name), _amounts(nodes, nodes.requested, name)
-
-
-def _amounts(nodes: NodeTable, columns: Mapping[str, Column], name: str) -> Column:
-    """What each row has by a column that is there once a node or pod names the resource."""
-    column = columns.get(name)
-    return np.zeros_like(nodes.pod_count) if column is None else column

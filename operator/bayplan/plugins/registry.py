@@ -15,11 +15,9 @@ from bayplan.config.plugin_args import default_args
 from bayplan.config.plugin_sets import expand_profiles, leave_to_extenders
 from bayplan.config.types import (
     BalanceMeasure,
-    NodeResourcesBalancedAllocationArgs,
     PluginEntry,
     Profile,
     SchedulerConfiguration,
-    VolumeBindingArgs,
 )
 from bayplan.framework.interface import Plugin
 from bayplan.framework.plugin_calls import PluginCalls
@@ -71,84 +69,56 @@ class Handle:
     """Which features of kube-scheduler are on."""
 
 
-@dataclass(frozen=True, slots=True)
-class InTreePlugin:
-    """A plugin class and how to make one of its arguments, which are None for plugins that take none."""
-
-    type: type[Plugin]
-    create: Callable[[Any, Handle], Plugin]
-
-
-def _balanced_allocation(args: NodeResourcesBalancedAllocationArgs) -> Plugin:
-    if args.measure is BalanceMeasure.RESULT:
-        return ResultingBalance(args)
-    return NodeResourcesBalancedAllocation(args)
-
-
-def _volume_binding(args: VolumeBindingArgs, handle: Handle) -> VolumeBinding:
-    scores = handle.gates.enabled("StorageCapacityScoring")
-    return VolumeBinding(args, handle.nodes, handle.index, handle.listers, scores=scores)
-
-
-IN_TREE: Final[Mapping[str, InTreePlugin]] = {
-    each.type.name: each
-    for each in (
-        InTreePlugin(SchedulingGates, lambda args, handle: SchedulingGates()),
-        InTreePlugin(PrioritySort, lambda args, handle: PrioritySort()),
-        InTreePlugin(NodeUnschedulable, lambda args, handle: NodeUnschedulable(handle.index)),
-        InTreePlugin(NodeName, lambda args, handle: NodeName()),
-        InTreePlugin(
-            TaintToleration,
-            lambda args, handle: TaintToleration(
-                handle.index, compares=handle.gates.enabled("TaintTolerationComparisonOperators")
-            ),
-        ),
-        InTreePlugin(NodeAffinity, lambda args, handle: NodeAffinity(args, handle.index)),
-        InTreePlugin(NodePorts, lambda args, handle: NodePorts(handle.nodes)),
-        InTreePlugin(NodeResourcesFit, lambda args, handle: NodeResourcesFit(args)),
-        InTreePlugin(VolumeRestrictions, lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers)),
-        InTreePlugin(
-            NodeVolumeLimits,
-            lambda args, handle: NodeVolumeLimits(
-                handle.nodes, handle.listers, scaling=handle.gates.enabled("VolumeLimitScaling")
-            ),
-        ),
-        InTreePlugin(VolumeBinding, _volume_binding),
-        InTreePlugin(VolumeZone, lambda args, handle: VolumeZone(handle.index, handle.listers)),
-        InTreePlugin(
-            PodTopologySpread,
-            lambda args, handle: PodTopologySpread(
-                args,
-                handle.index,
-                handle.listers,
-                match_label_keys=handle.gates.enabled("MatchLabelKeysInPodTopologySpread"),
-                compares=handle.gates.enabled("TaintTolerationComparisonOperators"),
-            ),
-        ),
-        InTreePlugin(
-            InterPodAffinity,
-            lambda args, handle: InterPodAffinity(args, handle.nodes, handle.index, handle.listers.of(Namespace)),
-        ),
-        InTreePlugin(DynamicResources, lambda args, handle: DynamicResources()),
-        InTreePlugin(
-            DefaultPreemption,
-            lambda args, handle: DefaultPreemption(
-                args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
-            ),
-        ),
-        InTreePlugin(NodeResourcesBalancedAllocation, lambda args, handle: _balanced_allocation(args)),
-        InTreePlugin(ImageLocality, lambda args, handle: ImageLocality(handle.nodes)),
-        InTreePlugin(DefaultBinder, lambda args, handle: DefaultBinder()),
-        InTreePlugin(NodeDeclaredFeatures, lambda args, handle: NodeDeclaredFeatures()),
-        InTreePlugin(NodeHeadroom, lambda args, handle: NodeHeadroom(args)),
-    )
+_MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
+    SchedulingGates: lambda args, handle: SchedulingGates(),
+    PrioritySort: lambda args, handle: PrioritySort(),
+    NodeUnschedulable: lambda args, handle: NodeUnschedulable(handle.index),
+    NodeName: lambda args, handle: NodeName(),
+    TaintToleration: lambda args, handle: TaintToleration(
+        handle.index, compares=handle.gates.enabled("TaintTolerationComparisonOperators")
+    ),
+    NodeAffinity: lambda args, handle: NodeAffinity(args, handle.index),
+    NodePorts: lambda args, handle: NodePorts(handle.nodes),
+    NodeResourcesFit: lambda args, handle: NodeResourcesFit(args),
+    VolumeRestrictions: lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers),
+    NodeVolumeLimits: lambda args, handle: NodeVolumeLimits(
+        handle.nodes, handle.listers, scaling=handle.gates.enabled("VolumeLimitScaling")
+    ),
+    VolumeBinding: lambda args, handle: VolumeBinding(
+        args, handle.nodes, handle.index, handle.listers, scores=handle.gates.enabled("StorageCapacityScoring")
+    ),
+    VolumeZone: lambda args, handle: VolumeZone(handle.index, handle.listers),
+    PodTopologySpread: lambda args, handle: PodTopologySpread(
+        args,
+        handle.index,
+        handle.listers,
+        match_label_keys=handle.gates.enabled("MatchLabelKeysInPodTopologySpread"),
+        compares=handle.gates.enabled("TaintTolerationComparisonOperators"),
+    ),
+    InterPodAffinity: lambda args, handle: InterPodAffinity(
+        args, handle.nodes, handle.index, handle.listers.of(Namespace)
+    ),
+    DynamicResources: lambda args, handle: DynamicResources(),
+    DefaultPreemption: lambda args, handle: DefaultPreemption(
+        args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
+    ),
+    NodeResourcesBalancedAllocation: lambda args, handle: (
+        ResultingBalance(args) if args.measure is BalanceMeasure.RESULT else NodeResourcesBalancedAllocation(args)
+    ),
+    ImageLocality: lambda args, handle: ImageLocality(handle.nodes),
+    DefaultBinder: lambda args, handle: DefaultBinder(),
+    NodeDeclaredFeatures: lambda args, handle: NodeDeclaredFeatures(),
+    NodeHeadroom: lambda args, handle: NodeHeadroom(args),
 }
+"""How each plugin is made of its arguments, which are None for plugins that take none."""
+
+IN_TREE: Final[Mapping[str, type[Plugin]]] = {each.name: each for each in _MADE_BY}
 """The plugins of this project, by name."""
 
 
 def in_tree_extends(name: str, point: str) -> bool:
     """Whether the plugin `name` extends an extension point; LookupError when there is no such plugin."""
-    return extends(IN_TREE[name].type, point)
+    return extends(IN_TREE[name], point)
 
 
 def build_frameworks(
@@ -220,7 +190,8 @@ def _build(
 
     def make(name: str) -> Plugin:
         if name not in made:
-            made[name] = IN_TREE[name].create(profile.plugin_config.get(name) or default_args(name), handle)
+            args = profile.plugin_config.get(name) or default_args(name)
+            made[name] = _MADE_BY[IN_TREE[name]](args, handle)
         return made[name]
 
     points: dict[str, list[tuple[Any, int]]] = {

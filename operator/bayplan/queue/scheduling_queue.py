@@ -109,7 +109,7 @@ class SchedulingQueue:
         in_flight = self._in_flight.get(uid)
         if in_flight is not None:
             in_flight.deleted = True
-        self._sub_queues.forget(uid)
+        self._sub_queues.backoff.forget(uid)
         self._kept_room.end(uid)
 
     # Attempts.
@@ -136,7 +136,7 @@ class SchedulingQueue:
     def done(self, uid: str) -> None:
         """End the tracking of a popped pod that does not come back, and its nomination."""
         self._in_flight.done(uid)
-        self._sub_queues.forget(uid)
+        self._sub_queues.backoff.forget(uid)
         self._kept_room.end(uid)
 
     def add_unschedulable(
@@ -191,7 +191,7 @@ class SchedulingQueue:
         self._in_flight.done(uid)
         if waits:
             if as_its_kind:
-                sub_queues.reject(queued)
+                sub_queues.backoff.reject(queued)
             sub_queues.wait(queued, _SCHEDULE_ATTEMPT_FAILURE, retry_at)
         else:
             sub_queues.requeue(queued, _SCHEDULE_ATTEMPT_FAILURE)
@@ -250,7 +250,7 @@ class SchedulingQueue:
 
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
-        self._sub_queues.news()
+        self._sub_queues.backoff.news()
         if self._sub_queues.waiting:
             self._moves.take(observed, next(self._sequence))
 

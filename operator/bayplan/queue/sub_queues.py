@@ -44,37 +44,28 @@ class UnschedulablePods:
     timestamp, because each enters at the moment its timestamp is set.
     """
 
-    __slots__ = ("_by_plugin", "_gated", "_rejected")
+    __slots__ = ("_by_plugin", "gated", "rejected")
 
     def __init__(self) -> None:
-        self._rejected: OrderedDict[str, QueuedPodInfo] = OrderedDict()
-        self._gated: dict[str, QueuedPodInfo] = {}
+        self.rejected: OrderedDict[str, QueuedPodInfo] = OrderedDict()
+        """Those that no gate holds, by UID."""
+        self.gated: dict[str, QueuedPodInfo] = {}
         self._by_plugin: dict[tuple[str, str], dict[str, QueuedPodInfo]] = {}
 
     def __len__(self) -> int:
-        return len(self._rejected) + len(self._gated)
-
-    @property
-    def rejected_count(self) -> int:
-        """How many pods wait that no gate holds."""
-        return len(self._rejected)
-
-    @property
-    def gated_count(self) -> int:
-        """How many pods a gate holds."""
-        return len(self._gated)
+        return len(self.rejected) + len(self.gated)
 
     def add(self, queued: QueuedPodInfo) -> None:
         """Take in a pod whose `sub_queue` is GATED or UNSCHEDULABLE."""
         uid = queued.uid
-        (self._gated if queued.sub_queue is SubQueue.GATED else self._rejected)[uid] = queued
+        (self.gated if queued.sub_queue is SubQueue.GATED else self.rejected)[uid] = queued
         for plugin in queued.rejector_plugins:
             self._by_plugin.setdefault((queued.profile, plugin), {})[uid] = queued
 
     def remove(self, queued: QueuedPodInfo) -> None:
         """Let the pod go."""
         uid = queued.uid
-        (self._gated if queued.sub_queue is SubQueue.GATED else self._rejected).pop(uid)
+        (self.gated if queued.sub_queue is SubQueue.GATED else self.rejected).pop(uid)
         for plugin in queued.rejector_plugins:
             bucket = self._by_plugin[queued.profile, plugin]
             del bucket[uid]
@@ -83,7 +74,7 @@ class UnschedulablePods:
 
     def oldest(self) -> QueuedPodInfo | None:
         """Return the ungated pod that waits longest."""
-        return next(iter(self._rejected.values()), None)
+        return next(iter(self.rejected.values()), None)
 
     def has_any(self, hint_map: QueueingHintMap) -> bool:
         """Return whether a pod is here that one of these plugins may wake."""
@@ -127,11 +118,11 @@ class SubQueues:
 
     def __post_init__(self) -> None:
         self._active = KeyedHeap()
-        self._backoff = BackingOffPods(self.kind_of, self.step)
+        self.backoff = BackingOffPods(self.kind_of, self.step)
         self._error_backoff = KeyedHeap()
         self._heaps: dict[SubQueue, KeyedHeap | BackingOffPods] = {
             SubQueue.ACTIVE: self._active,
-            SubQueue.BACKOFF: self._backoff,
+            SubQueue.BACKOFF: self.backoff,
             SubQueue.ERROR_BACKOFF: self._error_backoff,
         }
         self._retries = KeyedHeap()
@@ -198,25 +189,13 @@ class SubQueues:
 
         None if there is none, or if no step of the search found one.
         """
-        queued = self._active.peek() or self._backoff.peek_early()
+        queued = self._active.peek() or self.backoff.peek_early()
         if queued is None:
             return None
         if queued.sub_queue is SubQueue.BACKOFF:
             self.enter(queued, SubQueue.ACTIVE, _POP_FROM_BACKOFF_Q)
         self.leave(queued)
         return queued
-
-    def reject(self, queued: QueuedPodInfo) -> None:
-        """Have pods like this one back off until there is news: it was rejected as any of them would be."""
-        self._backoff.reject(queued)
-
-    def forget(self, uid: str) -> None:
-        """Let go what was learnt of a pod that left for good."""
-        self._backoff.forget(uid)
-
-    def news(self) -> None:
-        """Have one pod of each kind tried before its back-off is over: something happened."""
-        self._backoff.news()
 
     def sort(self, queued: QueuedPodInfo) -> None:
         """Put a pod that stands in a heap where its sort key belongs."""
@@ -244,7 +223,7 @@ class SubQueues:
     ) -> None:
         """Sort by `sort_key`, and requeue the pods of the `changed` profiles, by their new gates."""
         self.profiles, self.sort_key = profiles, sort_key
-        self.news()
+        self.backoff.news()
         for queued in list(self.pods.values()):
             if queued.profile in changed:
                 self.requeue(queued, event)
@@ -263,16 +242,16 @@ class SubQueues:
 
         Takes a step of it, and returns whether there may be more to do.
         """
-        if self._backoff.is_searching:
-            self._backoff.peek_early()
+        if self.backoff.is_searching:
+            self.backoff.peek_early()
         for _ in range(self.step):
             if not self._flush_one(now):
-                return self._backoff.is_searching
+                return self.backoff.is_searching
         return True
 
     def _flush_one(self, now: float) -> bool:
         """Move the next pod whose time has come; False if there is none."""
-        for heap in (self._backoff, self._error_backoff):
+        for heap in (self.backoff, self._error_backoff):
             if (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
                 self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
                 return True
@@ -287,7 +266,7 @@ class SubQueues:
 
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
-        heads = (self._backoff.peek(), self._error_backoff.peek())
+        heads = (self.backoff.peek(), self._error_backoff.peek())
         times = [
             release_time(head.backoff_expiration) for head in heads if head and head.backoff_expiration is not None
         ]
@@ -295,7 +274,7 @@ class SubQueues:
             times.append(oldest.timestamp + self.max_in_unschedulable)
         if first := self._retries.peek():
             times.append(first.retry_at)
-        if self._backoff.is_searching:
+        if self.backoff.is_searching:
             times.append(self.clock())
         return min(times, default=None)
 
@@ -303,7 +282,7 @@ class SubQueues:
 
     def has_ready(self) -> bool:
         """Return whether `pop` would give a pod, or cannot tell yet."""
-        return bool(self._active) or self._backoff.peek_early() is not None or self._backoff.is_searching
+        return bool(self._active) or self.backoff.peek_early() is not None or self.backoff.is_searching
 
     def has_at_most(self, number: int) -> bool:
         """Return whether no more than so many pods are active."""
@@ -313,7 +292,7 @@ class SubQueues:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
         return {
             "active": len(self._active),
-            "backoff": len(self._backoff) + len(self._error_backoff),
-            "unschedulable": self.waiting.rejected_count,
-            "gated": self.waiting.gated_count,
+            "backoff": len(self.backoff) + len(self._error_backoff),
+            "unschedulable": len(self.waiting.rejected),
+            "gated": len(self.waiting.gated),
         }

@@ -289,7 +289,7 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
     allocation: dict[str, Allocation] = {}
     capacities: dict[str, list[int]] = {}
     for name in (*nodes.requested, PODS):
-        allocatable, taken = packing.allocatable(name)[rows], packing.requested(name)[rows]
+        allocatable, taken = nodes.offered(name)[rows], nodes.taken(name)[rows]
         capacities[name] = np.maximum(allocatable - packing.staying(name)[rows], 0).tolist()
         overcommitted |= taken > allocatable
         offered, requested = allocatable.tolist(), taken.tolist()

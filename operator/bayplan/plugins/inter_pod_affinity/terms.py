@@ -11,7 +11,7 @@ from bayplan.api.workload_objects import Namespace
 from bayplan.cache.affinity_terms import AffinityTerm
 from bayplan.cache.incremental_view import MatchingPods
 from bayplan.cache.listers import Lister
-from bayplan.cache.node_index import LabelColumn, NodeIndex, NodeLabelKeys
+from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
@@ -40,7 +40,7 @@ class ClusterView:
         self.labels = index.labels
         self.namespaces = namespaces
         self.placed = PlacedTerms(nodes)
-        self.node_keys = NodeLabelKeys(nodes)
+        self.node_keys = index.labels.keys
         self._existing: WeakValueDictionary[object, ExistingPodsTerms] = WeakValueDictionary()
 
     def existing_terms(self, pod: PodInfo, factors: Mapping[TermKind, int]) -> "ExistingPodsTerms":

@@ -24,18 +24,12 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, ResourceScore, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Status, Traits
-from bayplan.plugins.node_resources.resource_scoring import points_of_ten, resource_columns, scorer
+from bayplan.plugins.node_resources.resource_scoring import Scorer, points_of_ten, resource_columns
 
 
-def free_amounts(nodes: NodeTable, name: str, rows: Rows) -> NDArray[np.int64]:
-    """Return what is free of a resource on each row, 0 where no node has any, `(rows,) int64`."""
-    column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
-    free: NDArray[np.int64] = np.zeros(len(rows), dtype=np.int64) if column is None else column[rows]
-    return free if taken is None else free - taken[rows]
-
-
-def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int, free: NDArray[np.int64]) -> Detail:
-    """Return the cause that less of a resource than `asked` is `free` on some of the rows."""
+def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int) -> Detail:
+    """Return the cause that less of a resource than `asked` is free on some of the rows."""
+    free = nodes.offered(name)[rows] - nodes.taken(name)[rows]
 
     def tell(places: NDArray[np.intp]) -> Shortage:
         most = int(places[int(free[places].argmax())])
@@ -50,18 +44,17 @@ def resource_scores(strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, r
     The formulas are those of the score itself, asked about one resource at a time.
     """
     scores: list[ResourceScore] = []
-    scoring = scorer(strategy)
+    scorer = Scorer(strategy)
     for resource in strategy.resources:
         columns = resource_columns([resource], pod, nodes)
         for column in columns:
             after, allocatable = column.on_row(row)
             if allocatable <= 0:
                 continue
-            (score,) = scoring.score_few(columns, [row])
+            (score,) = scorer.score_few(columns, [row])
             of_ten = points_of_ten(strategy.shape, columns, [row])[0] if strategy.shape else None
             before = after - column.wanted
-            taken = nodes.requested.get(resource.name)
-            asked = pod.requests.amounts.get(resource.name, 0) + (0 if taken is None else int(taken[row]))
+            asked = pod.requests.amounts.get(resource.name, 0) + int(nodes.taken(resource.name)[row])
             assumed = max(after - asked, 0)
             amounts = before, after, allocatable
             scores.append(ResourceScore(resource.name, *amounts, score, column.weight, of_ten, assumed))
@@ -92,9 +85,9 @@ class NodeResourcesFit:
         self._resources = tuple(strategy.resources)
         self._strategies = [each.strategy for each in args.scoring_strategies] or [strategy]
         self._shape = () if args.scoring_strategies else strategy.shape
-        self._scorer = scorer(strategy)
+        self._scorer = Scorer(strategy)
         self._several = tuple(
-            (each.weight, each.strategy.resources, scorer(each.strategy)) for each in args.scoring_strategies
+            (each.weight, each.strategy.resources, Scorer(each.strategy)) for each in args.scoring_strategies
         )
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
@@ -141,12 +134,11 @@ class NodeResourcesFit:
         # One at a time: pods may ask for thousands of resources.
         yield Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])
         for name, amount in state.get(self.name) or self._needed(pod):
-            yield Reason(f"Insufficient {name}", amount > free_amounts(nodes, name, rows))
+            yield Reason(f"Insufficient {name}", amount > nodes.offered(name)[rows] - nodes.taken(name)[rows])
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
-        yield shortage_detail(nodes, rows, PODS, 1, nodes.allowed_pods[rows] - nodes.pod_count[rows])
-        for name, amount in state.get(self.name) or self._needed(pod):
-            yield shortage_detail(nodes, rows, name, amount, free_amounts(nodes, name, rows))
+        for name, amount in ((PODS, 1), *(state.get(self.name) or self._needed(pod))):
+            yield shortage_detail(nodes, rows, name, amount)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS

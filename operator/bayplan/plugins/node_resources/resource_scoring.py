@@ -1,7 +1,7 @@
 """The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -16,6 +16,7 @@ from bayplan.config.types import ResourceSpec, ScoringStrategy, ScoringStrategyT
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 
 _Amounts = NDArray[np.int64]
+_Number = TypeVar("_Number", int, _Amounts)
 
 
 class ResourceColumns(msgspec.Struct, frozen=True):
@@ -63,18 +64,6 @@ def resource_columns(resources: Sequence[ResourceSpec], pod: PodInfo, nodes: Nod
     return columns
 
 
-class Scorer(Protocol):
-    """Scores rows by the resources that count for a pod; `score_few` in plain integers, which is faster for a few."""
-
-    def score(self, resources: Sequence[ResourceColumns], rows: Rows) -> Scores:
-        """Return a score per row, `(rows,) int64`."""
-        ...
-
-    def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
-        """Return the same for each of a few rows."""
-        ...
-
-
 _SHAPE_SCALE = 10
 """Shape scores are given as 0..10 and used as 0..100."""
 
@@ -99,16 +88,8 @@ def points_of_ten(
                 if point := _broken_linear(corners, 100 - free):
                     total += point * resource.weight
                     weight_sum += resource.weight
-        divisor = max(weight_sum, 1)
-        points.append((2 * total + divisor) // (2 * divisor))
+        points.append(half_up(total, max(weight_sum, 1)))
     return points
-
-
-def scorer(strategy: ScoringStrategy) -> Scorer:
-    """Return what scores by `strategy`; the weights come with the resources."""
-    if strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
-        return _RequestedToCapacityRatio(strategy.shape)
-    return _Allocated(least=strategy.type is ScoringStrategyType.LEAST_ALLOCATED)
 
 
 def shape_table(shape: Sequence[UtilizationShapePoint]) -> NDArray[np.int64]:
@@ -133,77 +114,62 @@ def _broken_linear(points: Sequence[tuple[int, int]], percent: int) -> int:
     return points[-1][1]
 
 
-class _Allocated:
-    """LeastAllocated and MostAllocated (upstream: least_allocated.go, most_allocated.go)."""
+class Scorer:
+    """Scores rows by a strategy: the mean over the resources that count for a pod, each with its weight.
 
-    def __init__(self, *, least: bool) -> None:
-        self._least = least
+    LeastAllocated and MostAllocated take the share that is free or taken (upstream: least_allocated.go,
+    most_allocated.go). RequestedToCapacityRatio looks the share that is taken up in its shape; there a resource that
+    scores 0 does not count, and the mean rounds half up (upstream: requested_to_capacity_ratio.go).
+    """
+
+    def __init__(self, strategy: ScoringStrategy) -> None:
+        has_shape = strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
+        self._least = strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+        self._table = shape_table(strategy.shape) if has_shape else None
+        self._points: list[int] | None = None if self._table is None else self._table.tolist()
 
     def score(self, resources: Sequence[ResourceColumns], rows: Rows) -> Scores:
+        """Return a score per row, `(rows,) int64`."""
         total = np.zeros(len(rows), dtype=np.int64)
         weight_sum: _Amounts | int = 0
         for resource in resources:
             taken, allocatable = resource.on(rows)
-            counted = np.maximum(allocatable - taken, 0) if self._least else np.minimum(taken, allocatable)
-            if resource.everywhere:
-                total += counted * MAX_NODE_SCORE // allocatable * resource.weight
-                weight_sum = weight_sum + resource.weight
-            else:
-                total += counted * MAX_NODE_SCORE // np.maximum(allocatable, 1) * resource.weight
-                weight_sum = weight_sum + (allocatable > 0) * resource.weight
-        mean: Scores = total // np.maximum(weight_sum, 1)
-        return mean
+            counts: NDArray[np.bool_] | bool = True
+            divisor = allocatable
+            if not resource.everywhere:
+                counts, divisor = allocatable > 0, np.maximum(allocatable, 1)
+            share = np.minimum(taken, allocatable)
+            share = (allocatable - share if self._least else share) * MAX_NODE_SCORE // divisor
+            if self._table is not None:
+                share = np.where(counts, self._table[share], 0)
+                counts = share > 0
+            total += share * resource.weight
+            weight_sum = weight_sum + counts * resource.weight
+        divisor = np.maximum(weight_sum, 1)
+        return total // divisor if self._table is None else half_up(total, divisor)
 
     def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
+        """Return the same for each of a few rows, in plain integers."""
+        points = self._points
         scores: list[int] = []
         for row in rows:
             total = weight_sum = 0
             for resource in resources:
                 taken, allocatable = resource.on_row(row)
                 if allocatable > 0:
-                    counted = min(taken, allocatable)
-                    if self._least:
-                        counted = allocatable - counted
-                    total += counted * MAX_NODE_SCORE // allocatable * resource.weight
+                    share = min(taken, allocatable)
+                    share = (allocatable - share if self._least else share) * MAX_NODE_SCORE // allocatable
+                    if points is not None:
+                        share = points[share]
+                        if not share:
+                            continue
+                    total += share * resource.weight
                     weight_sum += resource.weight
-            scores.append(total // weight_sum if weight_sum else 0)
+            divisor = weight_sum or 1
+            scores.append(total // divisor if points is None else half_up(total, divisor))
         return scores
 
 
-class _RequestedToCapacityRatio:
-    """A resource that scores 0 does not count, and the mean rounds half up.
-
-    Upstream: requested_to_capacity_ratio.go.
-    """
-
-    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
-        self._table = shape_table(shape)
-        self._scores: list[int] = self._table.tolist()
-
-    def score(self, resources: Sequence[ResourceColumns], rows: Rows) -> Scores:
-        total = np.zeros(len(rows), dtype=np.int64)
-        weight_sum = np.zeros(len(rows), dtype=np.int64)
-        for resource in resources:
-            taken, allocatable = resource.on(rows)
-            score = self._table[np.minimum(taken, allocatable) * MAX_NODE_SCORE // np.maximum(allocatable, 1)]
-            counted = (score > 0) & (allocatable > 0)
-            total += score * counted * resource.weight
-            weight_sum += counted * resource.weight
-        # round(total / weight_sum) of non-negative integers, without floats.
-        divisor = np.maximum(weight_sum, 1)
-        rounded: Scores = (2 * total + divisor) // (2 * divisor)
-        return rounded
-
-    def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
-        scores: list[int] = []
-        for row in rows:
-            total = weight_sum = 0
-            for resource in resources:
-                taken, allocatable = resource.on_row(row)
-                score = self._scores[min(taken, allocatable) * MAX_NODE_SCORE // allocatable] if allocatable > 0 else 0
-                if score > 0:
-                    total += score * resource.weight
-                    weight_sum += resource.weight
-            divisor = max(weight_sum, 1)
-            scores.append((2 * total + divisor) // (2 * divisor))
-        return scores
+def half_up(total: _Number, divisor: _Number) -> _Number:
+    """Return round(total / divisor) of non-negative integers, of one or of many, without floats."""
+    return (2 * total + divisor) // (2 * divisor)

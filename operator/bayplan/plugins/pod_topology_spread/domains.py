@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Taint
 from bayplan.api.tolerations import Tolerance, find_untolerated_taint
 from bayplan.cache.change_log import Rows
-from bayplan.cache.incremental_view import MatchingPods, NodeView, PodPredicate
+from bayplan.cache.incremental_view import NodeView, PodCounts, PodPredicate
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -21,7 +21,7 @@ _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _MANY = 2**62
 """More pods than there are."""
 
-CountPods = Callable[[PodSelector], MatchingPods | None]
+CountPods = Callable[[PodSelector], PodCounts | None]
 """Counts what a selector selects in the pod's namespace; None for selectors that count nothing."""
 
 
@@ -38,7 +38,7 @@ class Domains:
         constraint: SpreadConstraint,
         column: LabelColumn,
         counted: NDArray[np.bool_],
-        counting: MatchingPods | None,
+        counting: PodCounts | None,
         selects: PodPredicate,
     ) -> None:
         self.constraint = constraint

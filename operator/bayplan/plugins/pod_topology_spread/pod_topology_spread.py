@@ -8,7 +8,7 @@ import numpy as np
 
 from bayplan.api.objects import Node, TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
-from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfShadow, MovedPodsOfShadow
+from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfShadow, PodCounts
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
@@ -91,7 +91,7 @@ class PodTopologySpread:
         self._has_hard_defaults = len(of_action(self._defaults, SCHEDULE_ANYWAY)) < len(self._defaults)
         self._own: WeakKeyDictionary[PodInfo, SpreadConstraints] = WeakKeyDictionary()
         # Shared by evaluations, which keep them alive; the table is part of what is counted.
-        self._counts: WeakValueDictionary[tuple[int, str, PodSelector], MatchingPods] = WeakValueDictionary()
+        self._counts: WeakValueDictionary[tuple[int, str, PodSelector], PodCounts] = WeakValueDictionary()
 
     @property
     def sign_version(self) -> int:
@@ -233,7 +233,7 @@ class PodTopologySpread:
     def _domains(
         self, constraints: Sequence[SpreadConstraint], pod: PodInfo, nodes: NodeTable, *, requires_all_keys: bool
     ) -> SpreadDomains:
-        def count_pods(selector: PodSelector) -> MatchingPods | None:
+        def count_pods(selector: PodSelector) -> PodCounts | None:
             return self._matching_pods(nodes, pod.namespace, selector)
 
         return SpreadDomains(
@@ -246,26 +246,19 @@ class PodTopologySpread:
             compares=self._compares,
         )
 
-    def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> MatchingPods | None:
-        shadow = nodes if isinstance(nodes, ShadowTable) else None
-        if selector.is_nothing or (selector.is_empty and shadow is None):
+    def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> PodCounts | None:
+        if isinstance(nodes, ShadowTable):
+            of_source = self._matching_pods(nodes.source, namespace, selector)
+            assert not isinstance(of_source, MatchingPodsOfShadow)
+            return MatchingPodsOfShadow(nodes, of_source, selected_in(namespace, selector))
+        if selector.is_nothing or selector.is_empty:
             # An empty selector counts nobody who is there, although the pod itself matches it.
             return None
-        selects = selected_in(namespace, selector)
-
-        def counts(other: PodInfo) -> bool:
-            return not other.is_terminating and selects(other)
-
         key = (id(nodes), namespace, selector)
         known = self._counts.get(key)
         if known is None:
-            if shadow is None:
-                known = MatchingPods(nodes, counts)
-            elif selector.is_empty:
-                known = MovedPodsOfShadow(shadow, selects)
-            else:
-                known = MatchingPodsOfShadow(shadow, counts, selects)
-            self._counts[key] = known
+            selects = selected_in(namespace, selector)
+            known = self._counts[key] = MatchingPods(nodes, lambda pod: not pod.is_terminating and selects(pod))
         return known
 
 

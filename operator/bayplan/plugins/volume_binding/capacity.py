@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bayplan.api.meta_objects import LabelSelector
+from bayplan.api.meta_objects import LabelSelector, Quantity
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.cache.change_log import KeyFollower
@@ -198,11 +198,7 @@ def _raise_to(space: Space, limits: Column, totals: "Column | np.int64") -> None
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
     """Return the largest volume that can be made, in bytes; None if none, or no readable one, is published."""
-    quantity = capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size
-    try:
-        return None if quantity is None else value(quantity)
-    except QuantityError:
-        return None
+    return _bytes(capacity.capacity if capacity.maximum_volume_size is None else capacity.maximum_volume_size)
 
 
 def _read(capacity: CSIStorageCapacity | None) -> _Capacity | None:
@@ -211,11 +207,11 @@ def _read(capacity: CSIStorageCapacity | None) -> _Capacity | None:
         return None
     topology = capacity.node_topology
     term = None if topology is None else single_label_term(label_terms(topology))
-    return _Capacity(capacity.storage_class_name, _Amounts(limit, _total(capacity)), topology, term)
+    return _Capacity(capacity.storage_class_name, _Amounts(limit, _bytes(capacity.capacity) or 0), topology, term)
 
 
-def _total(capacity: CSIStorageCapacity) -> int:
+def _bytes(quantity: Quantity | None) -> int | None:
     try:
-        return 0 if capacity.capacity is None else value(capacity.capacity)
+        return None if quantity is None else value(quantity)
     except QuantityError:
-        return 0
+        return None

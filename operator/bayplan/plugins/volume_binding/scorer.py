@@ -9,7 +9,7 @@ from bayplan.api.quantity import TOO_MUCH, value_of_nano
 from bayplan.cache.node_table import Column
 from bayplan.config.types import UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
-from bayplan.plugins.node_resources.resource_scoring import shape_table
+from bayplan.plugins.node_resources.resource_scoring import half_up, shape_table
 from bayplan.plugins.volume_binding.binder import FoundVolumes
 from bayplan.plugins.volume_binding.class_volumes import requested_storage
 from bayplan.plugins.volume_binding.node_topology import Mask
@@ -33,10 +33,7 @@ class StorageCapacityScorer:
         for of_class in _resources_by_class(found).values():
             total += np.where(of_class.counts, self._table[of_class.utilization()], 0)
             counted += of_class.counts
-        # round(total / counted) of non-negative integers, without floats.
-        divisor = np.maximum(counted, 1)
-        rounded: Scores = (2 * total + divisor) // (2 * divisor)
-        return rounded
+        return half_up(total, np.maximum(counted, 1))
 
 
 class _StorageResource:
