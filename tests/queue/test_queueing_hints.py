@@ -24,9 +24,9 @@ from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
     QueueProfile,
-    WorthRequeuing,
     is_pod_worth_requeuing,
     queue_profile,
+    worth_requeuing,
 )
 
 
@@ -45,8 +45,8 @@ class Asked:
 
     def helps(self, event, *pods):
         observed = ObservedEvent(event, None, None, QueueingHintMaps(self.profiles)[event])
-        worth = WorthRequeuing(observed, self.profiles)
-        return [worth.is_worth(pod) for pod in pods]
+        is_worth = worth_requeuing(observed, self.profiles)
+        return [is_worth(pod) for pod in pods]
 
 
 def waiting(name, colour="red", rejectors=("A",)):

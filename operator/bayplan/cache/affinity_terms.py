@@ -1,26 +1,30 @@
-"""Affinity terms of pods, compiled, and an index that finds the selectors that may match some labels."""
+"""Affinity terms of pods, compiled, and how to find the selectors that may match some labels."""
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import TypeVar
 from weakref import WeakValueDictionary
 
 from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import Pod, PodAffinity, PodAffinityTerm, WeightedPodAffinityTerm
 from bayplan.api.selectors import Labels, compile_label_selector
+from bayplan.cache.inverted_index import InvertedIndex
 
 T = TypeVar("T", bound=Hashable)
 
-LabelPairs = tuple[tuple[str, str], ...]
-"""Labels as pairs of key and value, all of one key."""
+Anchor = tuple[str, str] | None
+"""A label as key and value, or None for no label."""
 
 _MAX_WEIGHT = 2**31 - 1
 _BYTES_PER_CHARACTER = 16
 """What a compiled term takes in memory for a character of its text, which its long field names are part of."""
 
 
-def required_labels(selector: LabelSelector | None) -> LabelPairs | None:
-    """Return pairs of one key, one of which all labels have that `selector` matches; None where no label is needed."""
+def anchors(selector: LabelSelector | None) -> tuple[Anchor, ...]:
+    """Return what to look a selector up by: of these, one is among all labels that it matches.
+
+    None alone where it needs no label that can be told, and nothing where it matches no labels.
+    """
     if selector is None:
         return ()
     if selector.match_labels:
@@ -28,40 +32,13 @@ def required_labels(selector: LabelSelector | None) -> LabelPairs | None:
     for each in selector.match_expressions or ():
         if each.operator == "In":
             return tuple((each.key, value) for value in dict.fromkeys(each.values or ()))
-    return None
+    return (None,)
 
 
-class LabelIndex(Generic[T]):
-    """Items with a label selector each, by a label that the selector needs; of affinity terms and of budgets."""
-
-    def __init__(self) -> None:
-        # Dicts keep the order the items came in.
-        self._by_label: dict[tuple[str, str], dict[T, None]] = {}
-        self._free: dict[T, None] = {}
-
-    def add(self, item: T, needed: LabelPairs | None) -> None:
-        """Take in an item; `needed` is as `required_labels` gives it."""
-        if needed is None:
-            self._free[item] = None
-            return
-        for label in needed:
-            self._by_label.setdefault(label, {})[item] = None
-
-    def remove(self, item: T, needed: LabelPairs | None) -> None:
-        """Forget an item that was added with the same `needed`."""
-        if needed is None:
-            del self._free[item]
-            return
-        for label in needed:
-            del self._by_label[label][item]
-            if not self._by_label[label]:
-                del self._by_label[label]
-
-    def that_may_match(self, labels: Labels | None) -> Iterator[T]:
-        """Give the items whose selectors have to be compared with these labels, each once: no other can match."""
-        yield from self._free
-        for label in (labels or {}).items():
-            yield from self._by_label.get(label, ())
+def that_may_match(index: InvertedIndex[Anchor, T], labels: Labels | None) -> Iterator[T]:
+    """Give what stands in `index` under anchors of these labels, each once: no other selector can match them."""
+    for anchor in (None, *(labels or {}).items()):
+        yield from index.get(anchor)
 
 
 class AffinityTerm:
@@ -78,11 +55,11 @@ class AffinityTerm:
     __slots__ = (
         "__weakref__",
         "_selector",
+        "anchors",
         "error",
         "label_keys",
         "namespace_selector",
         "namespaces",
-        "required_labels",
         "selects_namespaces",
         "size",
         "topology_key",
@@ -97,8 +74,8 @@ class AffinityTerm:
         self._selector = compile_label_selector(term.label_selector)
         self.error = self._selector.error or self.namespace_selector.error
         self.label_keys = _label_keys(term.label_selector)
-        self.required_labels = required_labels(term.label_selector)
-        """A label of which every matching pod has one of these values, as pairs; None where no label is needed."""
+        self.anchors = anchors(term.label_selector)
+        """What it is looked up by."""
         self.selects_namespaces = not (self.namespace_selector.is_nothing or self.namespace_selector.is_everything)
         """Whether a namespace's labels decide."""
 

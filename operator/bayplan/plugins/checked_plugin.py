@@ -92,11 +92,18 @@ def _hashable(answer: object, arguments: _Arguments, normalize: Normalize) -> st
     return ""
 
 
-def _codes(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    if problem := _array_problem(answer, np.int8, arguments):
-        return problem
-    assert isinstance(answer, np.ndarray)
-    if len(answer) and (int(answer.min()) < 0 or int(answer.max()) > Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+def _array(dtype: type[np.generic], problem_of: Callable[[NDArray[Any], Normalize], str]) -> _Check:
+    def check(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
+        if problem := _array_problem(answer, dtype, arguments):
+            return problem
+        assert isinstance(answer, np.ndarray)
+        return problem_of(answer, normalize) if len(answer) else ""
+
+    return check
+
+
+def _code_problem(codes: NDArray[np.int8], normalize: Normalize) -> str:
+    if int(codes.min()) < 0 or int(codes.max()) > Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
         return "answered a code that is none of SUCCESS, UNSCHEDULABLE, UNSCHEDULABLE_AND_UNRESOLVABLE"
     return ""
 
@@ -112,20 +119,10 @@ def _reasons(answer: object, arguments: _Arguments, normalize: Normalize) -> str
     return ""
 
 
-def _scores(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    if problem := _array_problem(answer, np.int64, arguments):
-        return problem
+def _score_problem(scores: NDArray[np.int64], normalize: Normalize) -> str:
     if normalize is Normalize.CUSTOM:
         return ""
-    assert isinstance(answer, np.ndarray)
-    return _range_problem(answer, MAX_NODE_SCORE if normalize is Normalize.NONE else _MAX_RAW_SCORE)
-
-
-def _normalised(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
-    if problem := _array_problem(answer, np.int64, arguments):
-        return problem
-    assert isinstance(answer, np.ndarray)
-    return _range_problem(answer, MAX_NODE_SCORE)
+    return _range_problem(scores, MAX_NODE_SCORE if normalize is Normalize.NONE else _MAX_RAW_SCORE)
 
 
 def _pre_score(answer: object, arguments: _Arguments, normalize: Normalize) -> str:
@@ -161,8 +158,6 @@ def _array_problem(answer: object, dtype: type[np.generic], arguments: _Argument
 
 
 def _range_problem(scores: NDArray[np.int64], largest: int) -> str:
-    if not len(scores):
-        return ""
     for worst in (int(scores.min()), int(scores.max())):
         if not 0 <= worst <= largest:
             return f"answered the score {worst}, it should be in the range of [0, {largest}]"
@@ -188,12 +183,15 @@ METHODS: Final[Mapping[str, Method]] = {
     "events_to_register": Method(()),
     "pre_enqueue": Method(("pod",), _is(Status)),
     "pre_filter": Method(("state", "pod", "nodes"), _pre_filter),
-    "filter": Method(("state", "pod", "nodes", "rows"), _codes, partner="reasons"),
+    "filter": Method(("state", "pod", "nodes", "rows"), _array(np.int8, _code_problem), partner="reasons"),
     "reasons": Method(("state", "pod", "nodes", "rows"), _reasons),
     "post_filter": Method(("state", "pod", "nodes", "rejections"), _is(PostFilterResult)),
     "pre_score": Method(("state", "pod", "nodes", "feasible"), _pre_score),
-    "score": Method(("state", "pod", "nodes", "rows"), _scores),
-    "normalize_score": Method(("state", "pod", "nodes", "rows", "scores"), _normalised),
+    "score": Method(("state", "pod", "nodes", "rows"), _array(np.int64, _score_problem)),
+    "normalize_score": Method(
+        ("state", "pod", "nodes", "rows", "scores"),
+        _array(np.int64, lambda scores, _: _range_problem(scores, MAX_NODE_SCORE)),
+    ),
     "reserve": Method(("state", "pod", "node_name"), _is(Status), partner="unreserve"),
     "unreserve": Method(("state", "pod", "node_name")),
     "permit": Method(("state", "pod", "node_name"), _permit),

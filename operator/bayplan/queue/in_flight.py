@@ -15,9 +15,9 @@ from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
-    WorthRequeuing,
     is_pod_worth_requeuing,
     pod_changes,
+    worth_requeuing,
 )
 from bayplan.queue.sub_queues import SubQueues
 
@@ -268,11 +268,11 @@ class EventMoves:
     def _steps(self, observed: ObservedEvent, sequence: int) -> Iterator[None]:
         """Give way after each `step` pods. A pod that came or failed since heard of the event in another way."""
         sub_queues, label, step = self._sub_queues, observed.event.label, self._step
-        worth = WorthRequeuing(observed, sub_queues.profiles)
+        is_worth = worth_requeuing(observed, sub_queues.profiles)
         asked = 0
         for queued in sub_queues.waiting.held_by(observed.hint_map):
             if queued.sequence < sequence and observed.concerns(queued.pod_info):
-                if worth.is_worth(queued):
+                if is_worth(queued):
                     sub_queues.requeue(queued, label)
                 asked += 1
                 if asked % step == 0:

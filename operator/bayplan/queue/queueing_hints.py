@@ -4,7 +4,7 @@ import logging
 import random
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from time import perf_counter
 from typing import Any, Final
 
@@ -201,34 +201,26 @@ def is_in_flight_pod_worth_requeuing(queued: QueuedPodInfo, missed: Iterable[Obs
     return any(is_pod_worth_requeuing(queued, observed, failures) for observed in missed)
 
 
-@dataclass(slots=True)
-class WorthRequeuing:
-    """Tells which of many waiting pods one event brings back, without asking the same twice.
+def worth_requeuing(observed: ObservedEvent, profiles: Mapping[str, QueueProfile]) -> Callable[[QueuedPodInfo], bool]:
+    """Return what tells, as `is_pod_worth_requeuing`, which of many pods one event brings back; it asks nothing twice.
 
     Hints about nodes look at nothing of a pod but what filters look at, so pods of one shape that the same plugins
     rejected share an answer. Hints about other objects may look at names and labels too.
     """
+    failures: Counter[str] = Counter()
+    known: dict[Hashable, bool] = {}
+    is_about_node = observed.event.resource is EventResource.NODE
 
-    observed: ObservedEvent
-    profiles: Mapping[str, QueueProfile]
-    _failures: Counter[str] = field(init=False, default_factory=Counter)
-    _known: dict[Hashable, bool] = field(init=False, default_factory=dict)
-
-    def is_worth(self, queued: QueuedPodInfo) -> bool:
-        """Return what `is_pod_worth_requeuing` does."""
-        shape = self._shape(queued)
+    def is_worth(queued: QueuedPodInfo) -> bool:
+        shape = profiles[queued.profile].shape_or_none(queued.pod_info) if is_about_node else None
         if shape is None:
-            return is_pod_worth_requeuing(queued, self.observed, self._failures)
+            return is_pod_worth_requeuing(queued, observed, failures)
         key = (queued.profile, queued.rejector_plugins, shape)
-        known = self._known.get(key)
-        if known is None:
-            known = self._known[key] = is_pod_worth_requeuing(queued, self.observed, self._failures)
-        return known
+        if key not in known:
+            known[key] = is_pod_worth_requeuing(queued, observed, failures)
+        return known[key]
 
-    def _shape(self, queued: QueuedPodInfo) -> Hashable:
-        if self.observed.event.resource is not EventResource.NODE:
-            return None
-        return self.profiles[queued.profile].shape_or_none(queued.pod_info)
+    return is_worth
 
 
 def _measured(

@@ -1,11 +1,10 @@
 """The filter and the score of InterPodAffinity for one pod shape."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.selectors import Labels
 from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.causes import BlockingPods, first_found
@@ -82,17 +81,12 @@ class RequiredTerms:
             return lacking
         return lacking | alone
 
-    def anti_affinity_fails(self, rows: Rows) -> _Mask | None:
-        """Return the rows near pods that the pod must not be near; None when there are none."""
-        return self._near(rows, self._anti_amounts())
-
-    def existing_anti_affinity_fails(self, pod: PodInfo, rows: Rows) -> _Mask | None:
-        """Return the rows near pods that must not be near the pod; None when there are none."""
-        return self._near(rows, self._existing.amounts())
-
-    def too_near(self, pod: PodInfo, rows: Rows) -> _Mask | None:
-        """Return the rows that anti-affinity of either side fails; None when there are none."""
-        return self._near(rows, self._anti_amounts(), self._existing.amounts())
+    def too_near(self, rows: Rows, *, own: bool = True, theirs: bool = True) -> _Mask | None:
+        """Return the rows that anti-affinity fails, the pod's `own` or `theirs` there; None when there are none."""
+        counted = [self._anti_amounts()] if own else []
+        if theirs:
+            counted.append(self._existing.amounts())
+        return self._near(rows, counted)
 
     def blocked_by(self, pod: PodInfo, rows: Rows, *, theirs: bool) -> BlockingPods | None:
         """Return the pods that anti-affinity, its own or `theirs`, keeps the pod away from on the first of `rows`.
@@ -122,19 +116,10 @@ class RequiredTerms:
             other.key
             for holder in holders.tolist()
             for other in self.nodes.pods[holder].values()
-            if self._is_kept_apart(pod, other, key, theirs=theirs)
+            if key in (self._keys_of_theirs(pod, other) if theirs else self._anti.keys_matching(other))
         )
         value = self._cluster.labels.column(key).values[domain] or ""
         return BlockingPods(theirs, key, value, first_found(found), domains - 1)
-
-    def _is_kept_apart(self, pod: PodInfo, other: PodInfo, key: str, *, theirs: bool) -> bool:
-        if not theirs:
-            return key in self._anti.keys_matching(other)
-        labels = self._cluster.namespace_labels(pod.namespace)
-        return any(
-            term.topology_key == key and term.matches(pod.namespace, pod.pod.metadata.labels, labels)
-            for term in other.affinity_terms.required_anti_affinity
-        )
 
     def added_near(self, pod: PodInfo, nominated: NominatedPods) -> _Mask:
         """The rows that anti-affinity of either side fails because of the pods added there, `(rows,) bool`."""
@@ -143,10 +128,10 @@ class RequiredTerms:
         version = (nominated, own, cluster.namespaces.version, cluster.nodes.objects_changed.position)
         if self._near_at != version:
             self._near_at = version
-            labels = self._cluster.namespace_labels(pod.namespace)
             keys: dict[str, list[int]] = {}
             for at, pods in enumerate(nominated.added):
-                for key in {key for other in pods for key in self._kept_apart_by(pod, labels, other)}:
+                ours = {key for other in pods for key in self._anti.keys_matching(other)}
+                for key in ours.union(*(self._keys_of_theirs(pod, other) for other in pods)):
                     keys.setdefault(key, []).append(at)
             self._added_near = np.zeros(len(nominated.rows), dtype=np.bool_)
             for key, places in keys.items():
@@ -163,9 +148,9 @@ class RequiredTerms:
             self._added_matches = np.array([sum(map(match, pods)) for pods in nominated.added], dtype=np.int64)
         return self._added_matches
 
-    def _kept_apart_by(self, pod: PodInfo, labels: Labels | None, other: PodInfo) -> Iterator[str]:
-        """The topology keys in whose domains `pod` and `other` may not be together."""
-        yield from self._anti.keys_matching(other)
+    def _keys_of_theirs(self, pod: PodInfo, other: PodInfo) -> Iterator[str]:
+        """The topology keys in whose domains `other` must not have `pod` near it."""
+        labels = self._cluster.namespace_labels(pod.namespace)
         for term in other.affinity_terms.required_anti_affinity:
             if term.matches(pod.namespace, pod.pod.metadata.labels, labels):
                 yield term.topology_key
@@ -173,7 +158,7 @@ class RequiredTerms:
     def _anti_amounts(self) -> Mapping[str, Amounts]:
         return self._anti.amounts() if self._anti.topology_keys else {}
 
-    def _near(self, rows: Rows, *counted: Mapping[str, Amounts]) -> _Mask | None:
+    def _near(self, rows: Rows, counted: Sequence[Mapping[str, Amounts]]) -> _Mask | None:
         """The rows in a domain where any of the amounts, none of which is below 0, is more than 0."""
         near: _Mask | None = None
         for key in dict.fromkeys(key for amounts in counted for key in amounts):

@@ -104,14 +104,14 @@ class InterPodAffinity:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         required = self._required(state, pod, nodes)
-        return _codes(len(rows), required.too_near(pod, rows), required.affinity_fails(pod, rows))
+        return _codes(len(rows), required.too_near(rows), required.affinity_fails(pod, rows))
 
     def filter_with_nominated(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, nominated: NominatedPods
     ) -> Codes:
         required = self._required(state, pod, nodes)
         near, more = required.added_near(pod, nominated), required.added_matches(nominated)
-        already_near = required.too_near(pod, nominated.rows)
+        already_near = required.too_near(nominated.rows)
         if already_near is not None:
             near = near | already_near
         return _codes(len(nominated.rows), near, required.affinity_fails(pod, nominated.rows, more))
@@ -122,8 +122,8 @@ class InterPodAffinity:
         reasons = []
         for text, fails in (
             (_AFFINITY, required.affinity_fails(pod, rows)),
-            (_ANTI_AFFINITY, required.anti_affinity_fails(rows)),
-            (_OTHERS, required.existing_anti_affinity_fails(pod, rows)),
+            (_ANTI_AFFINITY, required.too_near(rows, theirs=False)),
+            (_OTHERS, required.too_near(rows, own=False)),
         ):
             if fails is not None:
                 # Only the first of a node's reasons is given.

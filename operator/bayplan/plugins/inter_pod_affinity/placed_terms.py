@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.selectors import Labels
-from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, PodAffinityTerms
+from bayplan.cache.affinity_terms import NO_TERMS, AffinityTerm, Anchor, PodAffinityTerms
 from bayplan.cache.change_log import EntryLog, PodChange
 from bayplan.cache.incremental_view import PodView
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 
@@ -50,7 +51,7 @@ TermChange = tuple[PlacedTerm, int, int]
 """A term, the row, and how much its amount there grew."""
 
 _Key = tuple[TermKind, AffinityTerm]
-_Place = tuple[str | None, tuple[str, str] | None]
+_Place = tuple[str | None, Anchor]
 """A namespace and a label that pods have whom a term may match; None where those of any may."""
 
 
@@ -63,7 +64,7 @@ class PlacedTerms(PodView):
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
         self._terms: dict[_Key, PlacedTerm] = {}
-        self._at_place: dict[_Place, dict[PlacedTerm, None]] = {}
+        self._at_place: InvertedIndex[_Place, PlacedTerm] = InvertedIndex()
         self.changes: EntryLog[TermChange] = EntryLog(KEPT_TERM_BYTES, lambda change: change[0].term.size)
         """What came and went; a reader for whom it does not reach back far enough reads all terms."""
         self._forget_until = 0
@@ -90,8 +91,8 @@ class PlacedTerms(PodView):
     def that_may_match(self, namespace: str, labels: Labels | None) -> Iterator[PlacedTerm]:
         """Give the terms that a pod with these labels has to be compared with: no other can match it."""
         for label in (None, *(labels or {}).items()):
-            yield from self._at_place.get((namespace, label), ())
-            yield from self._at_place.get((None, label), ())
+            yield from self._at_place.get((namespace, label))
+            yield from self._at_place.get((None, label))
 
     def forget_changes(self) -> None:
         """Keep no change that came before the last call; who has not read it by now reads all terms."""
@@ -149,17 +150,13 @@ class PlacedTerms(PodView):
         if not key[1].label_keys <= self.label_keys:
             self.label_keys |= key[1].label_keys
             self.label_keys_version += 1
-        for place in _places(key[1]):
-            self._at_place.setdefault(place, {})[placed] = None
+        self._at_place.set(placed, _places(key[1]))
         return placed
 
     def _remove(self, key: _Key) -> None:
         kind, term = key
         placed = self._terms.pop(key)
-        for place in _places(term):
-            del self._at_place[place][placed]
-            if not self._at_place[place]:
-                del self._at_place[place]
+        self._at_place.set(placed, ())
         self.kinds[kind] -= 1
         for name in term.label_keys:
             self._key_uses[name] -= 1
@@ -170,13 +167,11 @@ class PlacedTerms(PodView):
             self.label_keys_version += 1
 
 
-def _places(term: AffinityTerm) -> Iterator[_Place]:
+def _places(term: AffinityTerm) -> list[_Place]:
     """Give where a term is looked for; as many as its text names, so never each of many namespaces by many labels."""
-    labels = (None,) if term.required_labels is None else term.required_labels
-    by_namespace = term.namespace_selector.is_nothing and (len(term.namespaces) == 1 or len(labels) == 1)
-    for namespace in term.namespaces if by_namespace else (None,):
-        for label in labels:
-            yield namespace, label
+    by_namespace = term.namespace_selector.is_nothing and (len(term.namespaces) == 1 or len(term.anchors) == 1)
+    namespaces = term.namespaces if by_namespace else (None,)
+    return [(namespace, anchor) for namespace in namespaces for anchor in term.anchors]
 
 
 def _keys(terms: PodAffinityTerms) -> Iterator[tuple[_Key, int]]:

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 
 from bayplan.api.selectors import Labels
 from bayplan.api.workload_objects import Namespace
-from bayplan.cache.affinity_terms import AffinityTerm
+from bayplan.cache.affinity_terms import AffinityTerm, Anchor, that_may_match
 from bayplan.cache.incremental_view import MatchingPods
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
@@ -237,22 +238,14 @@ def _weight_sum(terms: Sequence[_Resolved]) -> Callable[[PodInfo], int]:
     if len(terms) == 1:
         ((term, namespaces, weight),) = terms
         return lambda pod: weight if _matches(term, namespaces, pod) else 0
-    anchored: dict[tuple[str, str], list[_Resolved]] = {}
-    free: list[_Resolved] = []
-    for each in terms:
-        if each[0].required_labels is None:
-            free.append(each)
-        for anchor in each[0].required_labels or ():
-            anchored.setdefault(anchor, []).append(each)
+    # By their numbers: a term may be there twice.
+    index: InvertedIndex[Anchor, int] = InvertedIndex()
+    for number, (term, _, _) in enumerate(terms):
+        index.set(number, term.anchors)
 
     def weight_sum(pod: PodInfo) -> int:
-        candidates = [free]
-        if anchored:
-            labels = pod.pod.metadata.labels or {}
-            candidates += [found for label in labels.items() if (found := anchored.get(label))]
-        return sum(
-            weight for found in candidates for term, namespaces, weight in found if _matches(term, namespaces, pod)
-        )
+        found = [terms[number] for number in that_may_match(index, pod.pod.metadata.labels)]
+        return sum([weight for term, namespaces, weight in found if _matches(term, namespaces, pod)])
 
     return weight_sum
 

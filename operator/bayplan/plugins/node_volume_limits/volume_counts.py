@@ -8,12 +8,12 @@ import numpy as np
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
 from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import UsageView
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.volumes.claims import claim_references, ownership_problem
 from bayplan.plugins.volumes.csi_migration import CSIVolume, translate_inline_volume
-from bayplan.plugins.volumes.volumes_in_use import InvertedIndex
 
 VolumeOfClaim = Callable[[PersistentVolumeClaim], CSIVolume | None]
 """Returns the volume that a claim has or will have; None if no driver counts it."""
@@ -37,6 +37,11 @@ class _RowVolumes:
     """Those that are attached but that no pod uses."""
     claims: set[str] = field(default_factory=set)
     volumes: set[str] = field(default_factory=set)
+
+    def copy(self) -> "_RowVolumes":
+        """Return the same, to be added to."""
+        used, attached = self.used.copy(), self.attached.copy()
+        return _RowVolumes(self.node_name, self.pods.copy(), used, attached, self.claims.copy(), self.volumes.copy())
 
     def count(self, driver: str) -> int:
         """Return how many of them are the driver's."""
@@ -100,8 +105,7 @@ class VolumeCounts(UsageView):
             self._read_all()
             return
         for row in stale:
-            self._drop(row)
-            self._count(row)
+            self._set(row, self._on(self._nodes, row))
 
     def _stale_rows(self) -> set[int] | None:
         """Return the rows whose claims, volumes or attachments changed; None for all."""
@@ -111,9 +115,9 @@ class VolumeCounts(UsageView):
             return None
         stale: set[int] = set()
         for claim in claims:
-            stale |= self._rows_of_claim.get(claim)
+            stale.update(self._rows_of_claim.get(claim))
         for volume in volumes:
-            stale |= self._rows_of_volume.get(volume)
+            stale.update(self._rows_of_volume.get(volume))
         stale.update(row for name in node_names if (row := self._nodes.row(name)) is not None)
         return stale
 
@@ -123,49 +127,29 @@ class VolumeCounts(UsageView):
 
     def _read(self, changes: Rows) -> None:
         for row in changes.tolist():
-            if not self._add_new_pods(row):
-                self._drop(row)
-                self._count(row)
+            self._set(row, self._with_new_pods(row) or self._on(self._nodes, row))
 
-    def _drop(self, row: int) -> None:
-        known = self._by_row.pop(row, None)
-        if known is None:
-            return
-        self._rows_using.remove(known.used, row)
-        self._rows_of_claim.remove(known.claims, row)
-        self._rows_of_volume.remove(known.volumes, row)
-        for column in self._columns.values():
-            column[row] = 0
-
-    def _count(self, row: int) -> None:
-        found = self._on(self._nodes, row)
+    def _set(self, row: int, found: _RowVolumes) -> None:
+        """Take in what is on a row now."""
+        self._by_row.pop(row, None)
         if found.claims or found.volumes or found.used:
             self._by_row[row] = found
-            self._take_in(row, found)
+        self._rows_using.set(row, found.used)
+        self._rows_of_claim.set(row, found.claims)
+        self._rows_of_volume.set(row, found.volumes)
+        for driver, column in self._columns.items():
+            column[row] = found.count(driver)
 
-    def _add_new_pods(self, row: int) -> bool:
-        """Count the pods that came to a row; return False if more than that happened to it."""
+    def _with_new_pods(self, row: int) -> _RowVolumes | None:
+        """Return what is on a row to which pods only came, these alone looked at; None if more happened to it."""
         known, pods = self._by_row.get(row), self._nodes.pods[row]
         if known is None or known.node_name != self._nodes.names[row] or not known.pods <= pods.keys():
-            return False
-        found = _RowVolumes()
+            return None
+        found = known.copy()
         for uid in pods.keys() - known.pods:
             self._take_pod(pods[uid], found)
-        known.pods |= found.pods
-        known.used |= found.used
-        known.attached -= found.used
-        known.claims |= found.claims
-        known.volumes |= found.volumes
-        self._take_in(row, found)
-        return True
-
-    def _take_in(self, row: int, new: _RowVolumes) -> None:
-        """Bring the indexes up to date with what is new on a row, and the columns with all that is there."""
-        self._rows_using.add(new.used, row)
-        self._rows_of_claim.add(new.claims, row)
-        self._rows_of_volume.add(new.volumes, row)
-        for driver, column in self._columns.items():
-            column[row] = self._by_row[row].count(driver)
+        found.attached -= found.used
+        return found
 
     def _on(self, nodes: NodeTable, row: int) -> _RowVolumes:
         """Return the volumes on a row of any table."""
@@ -212,27 +196,21 @@ class _Attachments:
     def __init__(self, listers: Listers) -> None:
         self._lister = listers.of(VolumeAttachment)
         self._changes = KeyFollower(self._lister.changes)
-        self._node_of: dict[str, str] = {}
-        self._keys_of_node: InvertedIndex[str, str] = InvertedIndex()
+        self._keys_on: InvertedIndex[str, str] = InvertedIndex()
 
     def of_node(self, name: str) -> list[VolumeAttachment]:
         """Return the attachments on a node; `changed_nodes` must have been asked since the last change."""
-        return [self._lister.objects[key] for key in self._keys_of_node.get(name)]
+        return [self._lister.objects[key] for key in self._keys_on.get(name)]
 
     def changed_nodes(self) -> set[str] | None:
         """Return the nodes whose attachments changed since the last call; None if all may have."""
         keys = self._changes.follow()
         if keys is None:
-            self._node_of.clear()
-            self._keys_of_node.clear()
+            self._keys_on.clear()
         changed: set[str] = set()
         for key in self._lister.objects if keys is None else keys:
-            old, new = self._node_of.pop(key, None), self._lister.get(key)
-            if old is not None:
-                changed.add(old)
-                self._keys_of_node.remove([old], key)
-            if new is not None:
-                changed.add(new.spec.node_name)
-                self._node_of[key] = new.spec.node_name
-                self._keys_of_node.add([new.spec.node_name], key)
+            attachment = self._lister.get(key)
+            node_names = [] if attachment is None else [attachment.spec.node_name]
+            changed.update(self._keys_on.keys_of(key), node_names)
+            self._keys_on.set(key, node_names)
         return None if keys is None else changed

@@ -10,7 +10,8 @@ import numpy as np
 from bayplan.api.meta_objects import key_of
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
-from bayplan.cache.affinity_terms import LabelIndex, required_labels
+from bayplan.cache.affinity_terms import Anchor, anchors, that_may_match
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.listers import Lister
@@ -32,7 +33,7 @@ class _Selected:
 class _Namespace:
     """The budgets of a namespace, and by which of them each pod was found to be selected."""
 
-    index: LabelIndex[_Selected] = field(default_factory=LabelIndex)
+    index: InvertedIndex[Anchor, _Selected] = field(default_factory=InvertedIndex)
     matches: WeakKeyDictionary[PodInfo, tuple[_Selected, ...]] = field(default_factory=WeakKeyDictionary)
 
 
@@ -105,11 +106,11 @@ class Budgets:
             selected = namespace.matches[pod] = self._selected(pod, namespace.index)
         return tuple([each.budget for each in selected if pod.name not in (each.budget.status.disrupted_pods or ())])
 
-    def _selected(self, pod: PodInfo, index: LabelIndex[_Selected]) -> tuple[_Selected, ...]:
+    def _selected(self, pod: PodInfo, index: InvertedIndex[Anchor, _Selected]) -> tuple[_Selected, ...]:
         labels = pod.pod.metadata.labels
         if not (labels or self._as_evicted):
             return ()
-        found = [each for each in index.that_may_match(labels) if each.matcher.matches(labels)]
+        found = [each for each in that_may_match(index, labels) if each.matcher.matches(labels)]
         return tuple(sorted(found, key=lambda each: each.number))
 
     def _catch_up(self) -> None:
@@ -139,7 +140,7 @@ class Budgets:
             matcher = compile_label_selector(budget.spec.selector)
             each = self._known[key_of(budget.metadata)] = _Selected(budget, matcher, number)
             if not matcher.is_nothing and (self._as_evicted or not matcher.is_everything):
-                namespace.index.add(each, required_labels(budget.spec.selector))
+                namespace.index.set(each, anchors(budget.spec.selector))
                 has_any = True
         self._by_namespace.pop(name, None)
         if has_any:

@@ -13,13 +13,13 @@ from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from bayplan.api.storage_objects import PersistentVolumeClaimSpec as ClaimSpec
 from bayplan.cache.change_log import KeyFollower, Rows
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.node_index import InternedColumn
 from bayplan.cache.node_table import Column
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.plugins.volume_binding.assume_cache import AssumeCache
 from bayplan.plugins.volume_binding.node_topology import NO_AFFINITY, Affinities, NodeTopology
 from bayplan.plugins.volumes.claims import VolumeError, is_volume_bound_to_claim, volume_class
-from bayplan.plugins.volumes.volumes_in_use import InvertedIndex
 
 Slots = NDArray[np.intp]
 """Numbers of volumes within a class; a volume keeps its slot while it exists."""
@@ -155,8 +155,7 @@ class ClassVolumes:
             if slot == len(self._sizes.ids):
                 for column in self._columns:
                     column.ids = np.resize(column.ids, 2 * slot)
-        self._prebound.remove(_claim_key(self.volumes[slot]), slot)
-        self._prebound.add(_claim_key(volume), slot)
+        self._prebound.set(slot, _claim_key(volume))
         self.volumes[slot] = volume
         is_free = (
             volume.spec.claim_ref is None
@@ -175,7 +174,7 @@ class ClassVolumes:
         if slot is None:
             return
         self._fitting.clear()
-        self._prebound.remove(_claim_key(self.volumes[slot]), slot)
+        self._prebound.set(slot, ())
         self.volumes[slot] = None
         self._forms.set(slot, None)
         self._gone += 1
@@ -284,7 +283,7 @@ class VolumesByClass:
             self._classes.setdefault(identity[0], ClassVolumes()).set(volume)
 
 
-def _claim_key(volume: PersistentVolume | None) -> list[str]:
+def _claim_key(volume: PersistentVolume) -> list[str]:
     """Return the key of the claim that a volume is bound to, if there is one."""
-    reference = None if volume is None else volume.spec.claim_ref
+    reference = volume.spec.claim_ref
     return [] if reference is None else [f"{reference.namespace}/{reference.name}"]

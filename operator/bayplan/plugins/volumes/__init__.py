@@ -4,5 +4,4 @@
 - `csi_migration`: in-tree volumes in the words of the CSI drivers that succeeded them.
 - `csi_nodes`: attach limits and migrated in-tree plugins as columns over the nodes.
 - `volumes_in_use`: the in-tree disks and the claims of the pods on each node, for VolumeRestrictions.
-- `inverted_index`: rows by what they hold, for everything here that is kept current.
 """

@@ -1,8 +1,6 @@
 """The in-tree disks and claims that the pods on each node use, kept current for VolumeRestrictions."""
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
-from collections.abc import Set as AbstractSet
-from typing import Generic, TypeVar
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,43 +8,10 @@ from numpy.typing import NDArray
 from bayplan.api.objects import Pod, Volume
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import UsageView
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.plugins.volumes.claims import named_claims
 from bayplan.plugins.volumes.csi_migration import text_of
-
-K = TypeVar("K", bound=Hashable)
-V = TypeVar("V", bound=Hashable)
-
-
-class InvertedIndex(Generic[K, V]):
-    """Maps each key to its holders, such as claims to rows; keys that nobody holds take no memory."""
-
-    __slots__ = ("_holders",)
-
-    def __init__(self) -> None:
-        self._holders: dict[K, set[V]] = {}
-
-    def get(self, key: K) -> AbstractSet[V]:
-        """Return the holders of a key, not to be written to."""
-        return self._holders.get(key, frozenset())
-
-    def add(self, keys: Iterable[K], holder: V) -> None:
-        """Make `holder` one of the holders of each key."""
-        for key in keys:
-            self._holders.setdefault(key, set()).add(holder)
-
-    def remove(self, keys: Iterable[K], holder: V) -> None:
-        """Undo `add` for keys that `holder` holds."""
-        for key in keys:
-            holders = self._holders[key]
-            holders.discard(holder)
-            if not holders:
-                del self._holders[key]
-
-    def clear(self) -> None:
-        """Forget all holders."""
-        self._holders.clear()
-
 
 Disk = tuple[str, ...]
 """What tells an in-tree disk from others: its kind and its name there."""
@@ -81,7 +46,6 @@ class VolumesInUse(UsageView):
         super().__init__(nodes)
         self._disks: dict[int, DiskUses] = {}
         self._rows_of_disk: InvertedIndex[Disk, int] = InvertedIndex()
-        self._claims: dict[int, set[str]] = {}
         self._rows_of_claim: InvertedIndex[str, int] = InvertedIndex()
 
     def conflicts(self, wanted: DiskUses, nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
@@ -116,20 +80,16 @@ class VolumesInUse(UsageView):
         return np.array([counted(row) > 0 for row in rows.tolist()], dtype=np.bool_)
 
     def _start_over(self) -> None:
-        for kept in (self._disks, self._rows_of_disk, self._claims, self._rows_of_claim):
+        for kept in (self._disks, self._rows_of_disk, self._rows_of_claim):
             kept.clear()
 
     def _read(self, changes: Rows) -> None:
         for row in changes.tolist():
-            self._rows_of_disk.remove(self._disks.pop(row, ()), row)
-            self._rows_of_claim.remove(self._claims.pop(row, ()), row)
-            disks, claims = _disks_on(self._nodes, row), _claims_on(self._nodes, row)
-            if disks:
+            self._disks.pop(row, None)
+            if disks := _disks_on(self._nodes, row):
                 self._disks[row] = disks
-                self._rows_of_disk.add(disks, row)
-            if claims:
-                self._claims[row] = claims
-                self._rows_of_claim.add(claims, row)
+            self._rows_of_disk.set(row, disks)
+            self._rows_of_claim.set(row, _claims_on(self._nodes, row))
 
 
 def _disks_on(nodes: NodeTable, row: int) -> DiskUses:
