@@ -16,7 +16,6 @@ from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Code, Codes, Reads, Reason
-from bayplan.metrics.instruments import Count
 
 _NOT_MANY_ROWS = 64
 """Fewer rows are picked out rather than all looked at."""
@@ -53,18 +52,7 @@ class FilterRound:
         self._calls = calls
         self.state = state
         self._nodes = nodes
-        self.by_reads: dict[Reads, list[tuple[int, FilterPlugin]]] = {}
-        """The filters that apply, numbered, by what they read."""
-        self.codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
-        """What each filter that applies says of each row, `(filters, capacity) int8`."""
-        self.allowed: NDArray[np.bool_] | None = None
-        """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
-        self.feasible: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        self._reading_cluster: list[tuple[int, FilterPlugin]] = []
-        self._runs = {reads: Count() for reads in Reads}
-        self._few_rows = FewRowsFilters((), self.codes, self.allowed, self.feasible, calls)
-        self._answers: dict[int, Codes] = {}
-        self._answered_rows: Rows | None = None
+        self.start_over()
 
     @property
     def nbytes(self) -> int:
@@ -75,14 +63,18 @@ class FilterRound:
     def start_over(self) -> None:
         """Forget all codes; the filters are those that the PreFilters left."""
         capacity, filters = self._nodes.capacity, self.pre_filters.filters
-        self.by_reads = {reads: [] for reads in Reads}
+        self.by_reads: dict[Reads, list[tuple[int, FilterPlugin]]] = {reads: [] for reads in Reads}
+        """The filters that apply, numbered, by what they read."""
         for numbered in enumerate(filters):
             self.by_reads[numbered[1].traits.reads].append(numbered)
-        self._answers = {}
-        self._answered_rows = None
-        self.codes = np.zeros((len(filters), capacity), dtype=np.int8)
-        self.feasible = np.zeros(capacity, dtype=np.bool_)
-        self.allowed = None if self.pre_filters.narrowed_to is None else np.zeros(capacity, dtype=np.bool_)
+        self._answers: dict[int, Codes] = {}
+        self._answered_rows: Rows | None = None
+        self.codes: NDArray[np.int8] = np.zeros((len(filters), capacity), dtype=np.int8)
+        """What each filter that applies says of each row, `(filters, capacity) int8`."""
+        self.feasible: NDArray[np.bool_] = np.zeros(capacity, dtype=np.bool_)
+        is_narrowed = self.pre_filters.narrowed_to is not None
+        self.allowed: NDArray[np.bool_] | None = np.zeros(capacity, dtype=np.bool_) if is_narrowed else None
+        """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
         self._runs = {
             reads: self._calls.count((plugin.name for _, plugin in numbered), "Filter")
             for reads, numbered in self.by_reads.items()

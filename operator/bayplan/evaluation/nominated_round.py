@@ -109,16 +109,8 @@ class NominatedRound:
         self.seen = seen
         """The nominated pods that count."""
         self._seen_rows = RowFollower(seen.table)
-        self._state: CycleState = {}
-        self.codes: NDArray[np.int8] = np.zeros((0, 0), dtype=np.int8)
-        """As those of the plain round; 0 on rows without nominated pods."""
-        self.blocked: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)
-        """The rows that this round rejects, `(capacity,) bool`."""
-        self._reading_cluster: list[tuple[int, NominatedFilterPlugin]] = []
-        self._one_at_a_time = False
-        self._own_row: int | None = None
-        self._fresh = True
         self._changed = Changed.NOTHING
+        self.start_over()
 
     @property
     def nbytes(self) -> int:
@@ -130,10 +122,12 @@ class NominatedRound:
         capacity, reading_cluster = self._nodes.capacity, self._plain.by_reads[Reads.CLUSTER]
         self._reading_cluster = [(at, each) for at, each in reading_cluster if isinstance(each, NominatedFilterPlugin)]
         self._one_at_a_time = len(self._reading_cluster) < len(reading_cluster)
-        self.codes = np.zeros((len(self._pre.filters), capacity), dtype=np.int8)
-        self.blocked = np.zeros(capacity, dtype=np.bool_)
-        self._state = {}
-        self._own_row = None
+        self.codes: NDArray[np.int8] = np.zeros((len(self._pre.filters), capacity), dtype=np.int8)
+        """As those of the plain round; 0 on rows without nominated pods."""
+        self.blocked: NDArray[np.bool_] = np.zeros(capacity, dtype=np.bool_)
+        """The rows that this round rejects, `(capacity,) bool`."""
+        self._state: CycleState = {}
+        self._own_row: int | None = None
         self._fresh = True
 
     def refresh(self, pod: PodInfo) -> Changed:

@@ -164,12 +164,12 @@ class InterPodAffinity:
     def events_to_register(self) -> Sequence[EventRegistration]:
         # Namespaces that a term selects by label are not looked up, as upstream.
         return (
-            EventRegistration(ASSIGNED_POD_ADD, hint(_helps_as_assigned)),
-            EventRegistration(ASSIGNED_POD_LABEL, hint(_helps_as_assigned)),
-            EventRegistration(ASSIGNED_POD_DELETE, hint(_helps_as_assigned)),
+            *(
+                EventRegistration(each, hint(_helps_as_assigned))
+                for each in (ASSIGNED_POD_ADD, ASSIGNED_POD_LABEL, ASSIGNED_POD_DELETE)
+            ),
             EventRegistration(TARGET_POD_LABEL),
-            EventRegistration(NODE_ADD, hint(_is_in_another_topology, new=Node)),
-            EventRegistration(NODE_LABEL, hint(_is_in_another_topology, new=Node)),
+            *(EventRegistration(each, hint(_is_in_another_topology, new=Node)) for each in (NODE_ADD, NODE_LABEL)),
         )
 
     def release_unused(self) -> None:

@@ -101,8 +101,7 @@ class IncomingPodTerms:
     @property
     def nbytes(self) -> int:
         """What the counts take."""
-        counts = 1 if self._together and self._counters else len(self._counters)
-        return counts * self._cluster.nodes.capacity * 8
+        return len(set(map(id, self._counters.values()))) * self._cluster.nodes.capacity * 8
 
     def amounts(self) -> dict[str, Amounts]:
         """Return what matches now, per topology key that some node has."""
@@ -113,9 +112,6 @@ class IncomingPodTerms:
             self._node_keys_version = cluster.node_keys.version
             known = [key for key in self.topology_keys if key in cluster.node_keys.known]
             self._counters = self._counters_of(known)
-        if self._together:
-            shared = next(iter(self._counters.values())).counts() if self._counters else None
-            return {} if shared is None else dict.fromkeys(self._counters, shared)
         return {key: counter.counts() for key, counter in self._counters.items()}
 
     def match(self, pod: PodInfo) -> bool:

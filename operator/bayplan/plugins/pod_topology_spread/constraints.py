@@ -3,7 +3,7 @@
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from typing import Final
+from typing import Any, Final
 
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, controller_of
 from bayplan.api.objects import TopologySpreadConstraint
@@ -66,15 +66,8 @@ class SpreadConstraint:
     @property
     def signature(self) -> Hashable:
         """Equal for constraints that mean the same for pods in the same namespace."""
-        policies = (self.honors_affinity, self.honors_taints)
-        return (
-            self.topology_key,
-            self.max_skew,
-            self.min_domains,
-            self.selector.requirements,
-            self.self_match,
-            policies,
-        )
+        counted = (self.selector.requirements, self.self_match, self.honors_affinity, self.honors_taints)
+        return self.topology_key, self.max_skew, self.min_domains, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,16 +173,18 @@ class DefaultSelectors:
 
     def __init__(self, listers: Listers) -> None:
         self._services = listers.of(Service)
-        self._controllers = listers.of(ReplicationController)
-        self._replica_sets = listers.of(ReplicaSet)
-        self._stateful_sets = listers.of(StatefulSet)
+        self._workloads: dict[tuple[str, str], Lister[Any]] = {
+            ("v1", "ReplicationController"): listers.of(ReplicationController),
+            ("apps/v1", "ReplicaSet"): listers.of(ReplicaSet),
+            ("apps/v1", "StatefulSet"): listers.of(StatefulSet),
+        }
+        self._logs = [each.changes for each in (self._services, *self._workloads.values())]
         self._selecting = _SelectingServices(self._services)
 
     @property
     def version(self) -> int:
         """Grows whenever a selector may be another."""
-        workloads = self._controllers.version + self._replica_sets.version + self._stateful_sets.version
-        return self._services.version + workloads
+        return sum([log.position for log in self._logs])
 
     def inputs(self, pod: PodInfo) -> tuple[int, object]:
         """Return what the pod's selector follows from besides the pod: equal while that is the same.
@@ -223,16 +218,10 @@ class DefaultSelectors:
         owner = controller_of(pod.pod.metadata)
         if owner is None:
             return None
-        key = f"{pod.namespace}/{owner.name}"
-        workload: ReplicationController | ReplicaSet | StatefulSet | None = None
-        match owner.api_version, owner.kind:
-            case "v1", "ReplicationController":
-                workload = self._controllers.get(key)
-            case "apps/v1", "ReplicaSet":
-                workload = self._replica_sets.get(key)
-            case "apps/v1", "StatefulSet":
-                workload = self._stateful_sets.get(key)
-        return None if workload is None else workload.spec.selector
+        workloads = self._workloads.get((owner.api_version, owner.kind))
+        workload = None if workloads is None else workloads.get(f"{pod.namespace}/{owner.name}")
+        selector: Mapping[str, str] | LabelSelector | None = None if workload is None else workload.spec.selector
+        return selector
 
 
 class _SelectingServices:

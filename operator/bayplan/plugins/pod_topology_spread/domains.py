@@ -1,6 +1,6 @@
 """The domains that spread constraints divide the nodes into, and how many matching pods each holds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +14,12 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.node_affinity import RequiredNodeAffinity
-from bayplan.plugins.pod_topology_spread.constraints import PodSelector, SpreadConstraint, selected_in
+from bayplan.plugins.pod_topology_spread.constraints import SpreadConstraint, selected_in
 
 _HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 _MANY = 2**62
 """More pods than there are."""
-
-CountPods = Callable[[PodSelector], PodCounts | None]
-"""Counts what a selector selects in the pod's namespace; None for selectors that count nothing."""
 
 
 class Domains:
@@ -122,6 +119,7 @@ class Domains:
 class SpreadDomains(NodeView):
     """The domains of some constraints of one pod, kept current as nodes change; the filter and the score have one each.
 
+    `counting` has for each constraint what counts the pods that it selects, or None where it counts nobody.
     With `requires_all_keys` only nodes with all topology keys count. Once no node has all of them, the constraints
     that follow decide nothing: `domains` then ends early, which bounds what pods with made-up keys cost.
     """
@@ -132,7 +130,7 @@ class SpreadDomains(NodeView):
         pod: PodInfo,
         nodes: NodeTable,
         index: NodeIndex,
-        count_pods: CountPods,
+        counting: Sequence[PodCounts | None],
         *,
         requires_all_keys: bool,
         compares: bool = False,
@@ -144,7 +142,7 @@ class SpreadDomains(NodeView):
         self._affinity = RequiredNodeAffinity(pod)
         self._tolerance = Tolerance(pod.pod.spec.tolerations, compares=compares)
         self._index = index
-        self._counting = [count_pods(each.selector) for each in constraints]
+        self._counting = counting
         self._selects = [selected_in(pod.namespace, each.selector) for each in constraints]
         self.domains: list[Domains] = []
         self.has_all_keys: NDArray[np.bool_] = np.zeros(0, dtype=np.bool_)

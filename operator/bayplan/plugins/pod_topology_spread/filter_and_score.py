@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -32,29 +31,27 @@ _LN2_HIGH: Final = 6.93147180369123816490e-01
 _LN2_LOW: Final = 1.90821492927058770002e-10
 
 
-@dataclass(slots=True, eq=False)
-class HardSpread:
+class HardSpread(SpreadDomains):
     """Filters every node by a pod's DoNotSchedule constraints (upstream: podtopologyspread/filtering.go)."""
 
-    spread: SpreadDomains
-    _codes: Codes = field(init=False, default_factory=lambda: np.zeros(0, dtype=np.int8))
+    _codes: Codes = np.zeros(0, dtype=np.int8)
 
     @property
     def nbytes(self) -> int:
         """What the arrays take."""
-        return self._codes.nbytes + self.spread.nbytes
+        return self._codes.nbytes + super().nbytes
 
     def codes(self, rows: Rows) -> Codes:
         """Return a code per row as the table is now, `(rows,) int8`."""
-        if self.spread.have_changed():
+        if self.have_changed():
             self._codes = self._decide()
         return self._codes[rows]
 
     def codes_with_nominated(self, nominated: NominatedPods) -> Codes:
         """Return a code per row of `nominated`, if its pods were on it; `(rows,) int8`."""
-        self.spread.catch_up()
+        self.catch_up()
         codes: Codes = np.zeros(len(nominated.rows), dtype=np.int8)
-        for domains in reversed(self.spread.domains):
+        for domains in reversed(self.domains):
             here, least = domains.totals_with_nominated(nominated)
             min_match_num = _fixed_min_match_num(domains)
             skew = here + domains.constraint.self_match - (least if min_match_num is None else min_match_num)
@@ -74,7 +71,7 @@ class HardSpread:
         """Give the constraint that each row fails first, with its domain and what is in it."""
         self.codes(rows)
         left = np.ones(len(rows), dtype=np.bool_)
-        for domains in self.spread.domains:
+        for domains in self.domains:
             labelled, missing = domains.labelled[rows], LabelMissing(domains.constraint.topology_key)
             yield same_for_all(left & ~labelled, missing)
             left &= labelled
@@ -88,7 +85,7 @@ class HardSpread:
         if fewest is None:
             fewest = int(totals[domains.known].min())
         emptiest = int(np.argmin(totals[ids]))
-        node, pods = self.spread.nodes.nodes[int(rows[places[emptiest]])], int(totals[ids[emptiest]])
+        node, pods = self.nodes.nodes[int(rows[places[emptiest]])], int(totals[ids[emptiest]])
         value = "" if node is None else (node.metadata.labels or {}).get(constraint.topology_key, "")
         lacks_domains = len(domains.known) < constraint.min_domains
         return Skew(
@@ -106,13 +103,13 @@ class HardSpread:
 
     def _decide(self) -> Codes:
         decided: Codes | None = None
-        for domains in self.spread.domains:
+        for domains in self.domains:
             by_id = np.full(domains.limit + 1, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, dtype=np.int8)
             by_id[:-1] = _too_full(domains) * np.int8(Code.UNSCHEDULABLE)
             codes = by_id[domains.ids_or_limit]
             # The first constraint a node fails decides.
             decided = codes if decided is None else np.where(decided != 0, decided, codes)
-        return np.zeros(len(self.spread.has_all_keys), dtype=np.int8) if decided is None else decided
+        return np.zeros(len(self.has_all_keys), dtype=np.int8) if decided is None else decided
 
 
 def _too_full(domains: Domains) -> NDArray[np.bool_]:
@@ -131,27 +128,19 @@ def _fixed_min_match_num(domains: Domains) -> int | None:
     return None if len(domains.known) else _NO_DOMAINS
 
 
-@dataclass(slots=True, eq=False)
-class SoftSpread:
+class SoftSpread(SpreadDomains):
     """The scores of a pod's ScheduleAnyway constraints (upstream: podtopologyspread/scoring.go).
 
     A constraint's counts weigh with the logarithm of how many domains the feasible nodes have, so no node can be scored
     without knowing all feasible ones.
     """
 
-    spread: SpreadDomains
-
-    @property
-    def nbytes(self) -> int:
-        """What the arrays take."""
-        return self.spread.nbytes
-
     def scores(self, feasible: Rows) -> Scores:
         """Return the final 0..100 scores if exactly the rows `feasible` are feasible, `(feasible,) int64`."""
-        self.spread.catch_up()
-        if not self.spread.requires_all_keys:
+        self.catch_up()
+        if not self.requires_all_keys:
             return normalized(self._raw(feasible))
-        ranked = self.spread.has_all_keys[feasible]
+        ranked = self.has_all_keys[feasible]
         if ranked.all():
             return self._ranked(feasible)
         result: Scores = np.zeros(len(feasible), dtype=np.int64)
@@ -161,8 +150,8 @@ class SoftSpread:
 
     def _ranked(self, rows: Rows) -> Scores:
         """Return the final scores of `rows`, which have all topology keys, `(rows,) int64`."""
-        if len(self.spread.domains) == 1 and len(rows):
-            (domains,) = self.spread.domains
+        if len(self.domains) == 1 and len(rows):
+            (domains,) = self.domains
             counts, size = _counted(domains, rows)
             highest = int(counts.max())
             lowest = int(counts.min())
@@ -176,7 +165,7 @@ class SoftSpread:
     def _raw(self, rows: Rows) -> Scores:
         """Return the raw score of `rows`, none of which is ignored, `(rows,) int64`; float64 in upstream's order."""
         total = np.zeros(len(rows), dtype=np.float64)
-        for domains in self.spread.domains:
+        for domains in self.domains:
             share = _share(domains, *_counted(domains, rows))
             total += np.where(domains.labelled[rows], share, 0.0)
         return rounded(total)

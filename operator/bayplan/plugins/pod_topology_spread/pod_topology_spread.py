@@ -1,7 +1,7 @@
 """PodTopologySpread: pods that belong together lie evenly over zones, hosts or other domains."""
 
 from collections.abc import Hashable, Iterator, Sequence
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 import numpy as np
@@ -42,7 +42,6 @@ from bayplan.plugins.pod_topology_spread.constraints import (
     resolve,
     selected_in,
 )
-from bayplan.plugins.pod_topology_spread.domains import SpreadDomains
 from bayplan.plugins.pod_topology_spread.filter_and_score import HardSpread, SoftSpread
 
 _SYSTEM_DEFAULTS: Final = (
@@ -52,8 +51,7 @@ _SYSTEM_DEFAULTS: Final = (
     ),
 )
 
-_HARD: Final = "PodTopologySpread/hard"
-_SOFT: Final = "PodTopologySpread/soft"
+_Spread = TypeVar("_Spread", HardSpread, SoftSpread)
 
 
 class PodTopologySpread:
@@ -216,35 +214,36 @@ class PodTopologySpread:
         return known
 
     def _hard_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> HardSpread:
-        known: HardSpread | None = state.get(_HARD)
-        if known is None or known.spread.nodes is not nodes:
-            hard = self._constraints_of(state, pod).hard
-            known = state[_HARD] = HardSpread(self._domains(hard, pod, nodes, requires_all_keys=True))
-        return known
+        hard = self._constraints_of(state, pod).hard
+        return self._spread(HardSpread, state, pod, nodes, hard, requires_all_keys=True)
 
     def _soft_spread(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> SoftSpread:
-        known: SoftSpread | None = state.get(_SOFT)
-        if known is None or known.spread.nodes is not nodes:
-            own = self._constraints_of(state, pod)
-            domains = self._domains(own.soft, pod, nodes, requires_all_keys=own.requires_all_keys)
-            known = state[_SOFT] = SoftSpread(domains)
+        own = self._constraints_of(state, pod)
+        return self._spread(SoftSpread, state, pod, nodes, own.soft, requires_all_keys=own.requires_all_keys)
+
+    def _spread(
+        self,
+        kind: type[_Spread],
+        state: CycleState,
+        pod: PodInfo,
+        nodes: NodeTable,
+        constraints: Sequence[SpreadConstraint],
+        *,
+        requires_all_keys: bool,
+    ) -> _Spread:
+        """Return what the state keeps of the filter or of the score, made when first asked for."""
+        known: _Spread | None = state.get(kind.__name__)
+        if known is None or known.nodes is not nodes:
+            known = state[kind.__name__] = kind(
+                constraints,
+                pod,
+                nodes,
+                self._index,
+                [self._matching_pods(nodes, pod.namespace, each.selector) for each in constraints],
+                requires_all_keys=requires_all_keys,
+                compares=self._compares,
+            )
         return known
-
-    def _domains(
-        self, constraints: Sequence[SpreadConstraint], pod: PodInfo, nodes: NodeTable, *, requires_all_keys: bool
-    ) -> SpreadDomains:
-        def count_pods(selector: PodSelector) -> PodCounts | None:
-            return self._matching_pods(nodes, pod.namespace, selector)
-
-        return SpreadDomains(
-            constraints,
-            pod,
-            nodes,
-            self._index,
-            count_pods,
-            requires_all_keys=requires_all_keys,
-            compares=self._compares,
-        )
 
     def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> PodCounts | None:
         if isinstance(nodes, ShadowTable):

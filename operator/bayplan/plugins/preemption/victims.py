@@ -11,9 +11,9 @@ from bayplan.api.meta_objects import key_of
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.affinity_terms import Anchor, anchors, that_may_match
-from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.incremental_view import UsageView
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo

@@ -58,6 +58,7 @@ class FoundVolumes:
     """What `find_pod_volumes` found on each row: what keeps the pod away, and what would be bound there.
 
     Attributes:
+        rows: The rows that were asked about.
         affinity_conflict: Where a bound volume cannot be used, `(positions,) bool` as the masks below.
         no_match: Where a claim gets no volume and none may be made.
         no_space: Where a volume may be made, but no capacity is large enough.
@@ -68,8 +69,9 @@ class FoundVolumes:
         provisioned: The claims that get new volumes.
     """
 
-    def __init__(self, position_count: int) -> None:
-        masks = np.zeros((5, position_count), dtype=np.bool_)
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
+        masks = np.zeros((5, len(rows)), dtype=np.bool_)
         self.affinity_conflict, self.no_match, self.no_space, self.volume_missing, self.untranslated = masks
         self.problem = ""
         self.matched: list[MatchedClaim] = []
@@ -128,7 +130,7 @@ class VolumeBinder:
         Raises:
             VolumeError: a claim cannot be read, or its class is gone.
         """
-        found = FoundVolumes(len(rows))
+        found = FoundVolumes(rows)
         self._check_bound_claims(claims.bound, rows, found)
         to_match: list[PersistentVolumeClaim] = []
         to_provision: list[tuple[PersistentVolumeClaim, Mask]] = []

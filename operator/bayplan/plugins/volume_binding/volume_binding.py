@@ -1,7 +1,6 @@
 """VolumeBinding: run a pod where its volumes can be used, and bind the claims that wait for it on its node."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -61,21 +60,9 @@ _IMMEDIATE = "pod has unbound immediate PersistentVolumeClaims"
 _LOST = "Lost"
 
 _FILTERED = "VolumeBinding's filter"
-"""The key of what the filter found, in the state of a cycle."""
+"""The key of what the filter found on the rows it was asked about last, in the state of a cycle."""
 _SCORED = "VolumeBinding's score"
 """The key that says that some pod of the shape had claims to score."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Filtered:
-    """What the filter found on the rows it was asked about last."""
-
-    rows: Rows
-    found: FoundVolumes
-
-    @property
-    def nbytes(self) -> int:
-        return self.found.nbytes
 
 
 class VolumeBinding:
@@ -133,8 +120,7 @@ class VolumeBinding:
         return ""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        found = self._find(state, pod, nodes, rows)
-        state[_FILTERED] = _Filtered(rows, found)
+        found = state[_FILTERED] = self._find(state, pod, nodes, rows)
         codes = found.rejected * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         codes[found.untranslated] = Code.ERROR
         return codes
@@ -160,12 +146,11 @@ class VolumeBinding:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        filtered: _Filtered | None = state.get(_FILTERED)
-        if self._scorer is None or filtered is None:
+        found: FoundVolumes | None = state.get(_FILTERED)
+        if self._scorer is None or found is None:
             return np.zeros(len(rows), dtype=np.int64)
         # All rows are filtered before all are scored, as both read the cluster.
-        found = filtered.found if filtered.rows is rows else self._find(state, pod, nodes, rows)
-        return self._scorer.score(found)
+        return self._scorer.score(found if found.rows is rows else self._find(state, pod, nodes, rows))
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume what is to be bound for the pod on the node.
