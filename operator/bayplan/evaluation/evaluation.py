@@ -14,7 +14,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import EVERYTHING, NOTHING, RowChange, RowFollower
-from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, Changed, FilterRound
+from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
 from bayplan.evaluation.nominated_round import NominatedRound
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.evaluation.score_totals import ScoreTotals
@@ -192,7 +192,7 @@ class Evaluation:
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
         change = self._follower.follow()
-        self._feasible_anywhere |= self._filter(pod, change) is ANYWHERE
+        self._feasible_anywhere |= self._filter(pod, change) == ANYWHERE
         if change.everything or len(change.usage):
             self._unscored_rows += len(change.usage)
             if change.everything or (self._unscored and self._unscored_rows > _UNSCORED_ROWS):
@@ -235,10 +235,11 @@ class Evaluation:
             total += scores
         return total
 
-    def _filter(self, pod: PodInfo, change: RowChange) -> Changed:
-        """Bring the feasible set up to date with the node table. Returns which rows may have another verdict."""
+    def _filter(self, pod: PodInfo, change: RowChange) -> int:
+        """Bring the feasible set up to date with the node table. Returns UNCHANGED, ROWS or ANYWHERE."""
         plain, nominated = self._plain, self._nominated
-        anew, changed = change.everything, UNCHANGED
+        anew = change.everything
+        changed: int = UNCHANGED
         if anew or not self.pre_filters.rerun_and_compare(pod):
             anew |= self.pre_filters.run(pod, anew=anew)
             changed = ROWS

@@ -1,7 +1,6 @@
 """The plain round of filters: each is run again where what it reads changed, and its codes are kept."""
 
 from collections.abc import Iterable, Sequence
-from enum import IntEnum
 from typing import Final
 
 import numpy as np
@@ -28,20 +27,12 @@ class FilterError(RuntimeError):
     """A filter could not answer about a node, which leaves the pod's cycle without an outcome."""
 
 
-class Changed(IntEnum):
-    """Which rows' verdicts a refresh may have changed; scores rely on it."""
-
-    NOTHING = 0
-    ROWS = 1
-    """Only rows that the table's logs name may have another verdict; the reason of any row may differ."""
-    ANYWHERE = 2
-    """Any row may have become feasible or not."""
-
-
-# In Python 3.11 naming an enum's member takes a tenth of a microsecond, and these are named in every cycle.
-UNCHANGED: Final = Changed.NOTHING
-ROWS: Final = Changed.ROWS
-ANYWHERE: Final = Changed.ANYWHERE
+UNCHANGED: Final = 0
+"""What a refresh returns that changed no row's verdict."""
+ROWS: Final = 1
+"""What it returns when only rows that the table's logs name may have another verdict; any row's reason may differ."""
+ANYWHERE: Final = 2
+"""What it returns when any row may have become feasible or not."""
 
 
 class FilterRound:
@@ -84,10 +75,10 @@ class FilterRound:
             self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible, self._calls
         )
 
-    def refresh(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
+    def refresh(self, pod: PodInfo, change: RowChange, *, anew: bool) -> int:
         """Run filters where they may say something else, on all rows if `anew`.
 
-        Returns which rows may have another verdict.
+        Returns UNCHANGED, ROWS or ANYWHERE, by which rows may have another verdict.
 
         Raises:
             FilterError: a filter answered ERROR for a row that no filter before it rejects.
@@ -101,7 +92,7 @@ class FilterRound:
             self._raise_error(pod, np.array(erring, dtype=np.intp))
         return ROWS
 
-    def _refresh_many(self, pod: PodInfo, change: RowChange, *, anew: bool) -> Changed:
+    def _refresh_many(self, pod: PodInfo, change: RowChange, *, anew: bool) -> int:
         nodes = self._nodes
         if anew:
             rows = node_rows = nodes.rows()

@@ -10,7 +10,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 from bayplan.cache.shadow_table import ShadowTable
-from bayplan.evaluation.filter_round import Changed, FilterRound
+from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
 from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin, PreFilterPlugin
 from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.status import Code, Reads, Reason, Status
@@ -109,7 +109,7 @@ class NominatedRound:
         self.seen = seen
         """The nominated pods that count."""
         self._seen_rows = RowFollower(seen.table)
-        self._changed = Changed.NOTHING
+        self._changed: int = UNCHANGED
         self.start_over()
 
     @property
@@ -130,16 +130,16 @@ class NominatedRound:
         self._own_row: int | None = None
         self._fresh = True
 
-    def refresh(self, pod: PodInfo) -> Changed:
-        """Bring `blocked` up to date with the nominations. Returns which rows may have another verdict."""
+    def refresh(self, pod: PodInfo) -> int:
+        """Bring `blocked` up to date with the nominations. Returns UNCHANGED, ROWS or ANYWHERE."""
         before = self.blocked.copy()
-        self._changed = Changed.NOTHING
+        self._changed = UNCHANGED
         if self._one_at_a_time:
             self._filter_each(pod)
         else:
             self._filter_together(pod)
         self._filter_own(pod)
-        return self._changed if np.array_equal(before, self.blocked) else Changed.ANYWHERE
+        return self._changed if np.array_equal(before, self.blocked) else ANYWHERE
 
     def first_rejecting(self, rows: Rows) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
         """The place of the first filter that rejects each of these blocked rows, and whether the plain round tells why.
@@ -197,7 +197,7 @@ class NominatedRound:
             rows = np.array([row for row in changed.tolist() if row in pods and exists[row]], dtype=np.intp)
         self._own_row = None
         if len(rows):
-            self._changed = Changed.ROWS
+            self._changed = ROWS
             for index, plugin in reading_usage:
                 self.codes[index, rows] = plugin.filter(self._state, pod, self.seen.table, rows)
         if self._reading_cluster and len(nominated.rows):
@@ -230,7 +230,7 @@ class NominatedRound:
             self._filter_row(self._single_node(pod), pod, row)
 
     def _filter_row(self, filters: SingleNodeFilters, pod: PodInfo, row: int) -> None:
-        self._changed = Changed.ROWS
+        self._changed = ROWS
         others = self.seen.others(row, pod)
         if not others:
             self._forget(np.array([row], dtype=np.intp))
@@ -242,7 +242,7 @@ class NominatedRound:
 
     def _forget(self, rows: Rows) -> None:
         if len(rows):
-            self._changed = Changed.ROWS
+            self._changed = ROWS
             self.codes[:, rows] = 0
             self.blocked[rows] = False
 

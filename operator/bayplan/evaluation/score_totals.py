@@ -87,8 +87,7 @@ class ScoreTotals:
 
     def each(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were feasible, `(rows,) int64`."""
-        zeros = [each.plugin.name for each in self._framework.scores if each.plugin.name in self._zero]
-        result: dict[str, Scores] = {name: np.zeros(len(rows), dtype=np.int64) for name in zeros}
+        result: dict[str, Scores] = {name: np.zeros(len(rows), dtype=np.int64) for name in self._shown_as_zero()}
         for entry in self._active:
             peak = int(entry.raw[rows].max(initial=0))
             result[entry.name] = entry.weight * entry.normalised(self._state, pod, self._nodes, rows, peak)
@@ -96,9 +95,11 @@ class ScoreTotals:
 
     def at(self, pod: PodInfo, row: int, rows: Rows) -> dict[str, int]:
         """What `each` gives one of `rows`, without looking at the others where their scores have no part in it."""
-        zeros = [each.plugin.name for each in self._framework.scores if each.plugin.name in self._zero]
         given = {each.name: each.weighted_at(self._state, pod, self._nodes, row, rows) for each in self._active}
-        return dict.fromkeys(zeros, 0) | given
+        return dict.fromkeys(self._shown_as_zero(), 0) | given
+
+    def _shown_as_zero(self) -> list[str]:
+        return [each.plugin.name for each in self._framework.scores if each.plugin.name in self._zero]
 
     def _refresh_few(self, pod: PodInfo, changed: Rows, feasible: NDArray[np.bool_]) -> NDArray[np.int64]:
         """As `refresh` when on a few rows pods changed and nothing else: what is left to do after most cycles."""
