@@ -83,7 +83,7 @@ class RawScore:
         """The 0..100 scores of `rows`, of which `peak` is the maximum."""
         raw = self.raw[rows]
         if self._normalize is not Normalize.CUSTOM:
-            return self._scaled(raw, peak)
+            return self._scaled(raw, peak) if self.is_relative else raw
         # Not asserted: a protocol takes as long to check as a plugin to answer.
         custom = cast("NormalizeScorePlugin", self.plugin)
         return self._calls.of(custom).normalize_score(state, pod, nodes, rows, raw)
@@ -94,16 +94,15 @@ class RawScore:
             return self.constant
         if self._normalize is Normalize.CUSTOM:
             return self.weight * int(self.normalised(state, pod, nodes, rows, 0)[np.argmax(rows == row)])
-        peak = int(self.raw[rows].max(initial=0)) if self.is_relative else 0
-        return self.weight * self._scaled(self.raw.item(row), peak)
+        raw: int = self.raw.item(row)
+        return self.weight * (self._scaled(raw, int(self.raw[rows].max(initial=0))) if self.is_relative else raw)
 
     def weighted_row(self, row: int) -> int:
         """The weighted score of a row by the maximum last settled; not for plugins that normalise themselves."""
-        return self.weight * self._scaled(self.raw.item(row), self.peak)
+        raw: int = self.raw.item(row)
+        return self.weight * (self._scaled(raw, self.peak) if self.is_relative else raw)
 
     def _scaled(self, raw: _Amount, peak: int) -> _Amount:
-        """Raw scores as 0..100 where their maximum is `peak` (upstream: plugins/helper/normalize_score.go)."""
-        if not self.is_relative:
-            return raw
+        """Relative raw scores as 0..100 where their maximum is `peak` (upstream: plugins/helper/normalize_score.go)."""
         share = raw * MAX_NODE_SCORE // peak if peak else raw
         return MAX_NODE_SCORE - share if self._is_reversed else share

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum, IntFlag, StrEnum
+from functools import cache
 from typing import Any
 
 from bayplan.cache.pod_info import PodInfo
@@ -128,6 +129,7 @@ class EventRegistration:
 _ACTION_NAMES = {ActionType.ADD: "Add", ActionType.UPDATE: "Update", ActionType.DELETE: "Delete"}
 
 
+@cache
 def cluster_event(resource: EventResource, action: ActionType) -> ClusterEvent:
     """The event of a whole kind, labelled as kube-scheduler does, such as `PersistentVolumeClaimAdd`.
 

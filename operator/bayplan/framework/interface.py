@@ -71,10 +71,7 @@ class VersionedSignPlugin(SignPlugin, Protocol):
         """Grows when that changes, so that pods may have to be signed anew."""
 
     def sign_inputs(self, pod: PodInfo) -> object:
-        """What the pod's signature depends on beside the pod: while it is equal, so is the signature.
-
-        It is asked once after each new version, and much cheaper than signing.
-        """
+        """What the signature depends on beside the pod, and is equal with; asked after each version, as it is cheap."""
 
 
 @runtime_checkable

@@ -85,21 +85,6 @@ def queue_profile(framework: Framework) -> QueueProfile:
     return QueueProfile(framework.run_pre_enqueue, framework.registrations(), framework.signature)
 
 
-_POD_UPDATES = {
-    resource: {
-        action: cluster_event(resource, action)
-        for action in (
-            ActionType.UPDATE_POD_LABEL,
-            ActionType.UPDATE_POD_SCALE_DOWN,
-            ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED,
-            ActionType.UPDATE_POD_TOLERATION,
-            ActionType.UPDATE,
-        )
-    }
-    for resource in (EventResource.ASSIGNED_POD, EventResource.TARGET_POD)
-}
-
-
 class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
     """The hint map of each event, collected from the registrations when the event first comes."""
 
@@ -265,7 +250,7 @@ def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[Clu
 
     Upstream: framework/events.go PodSchedulingPropertiesChange.
     """
-    before, after, kinds = old.pod, new.pod, _POD_UPDATES[resource]
+    before, after = old.pod, new.pod
     actions = []
     if (before.metadata.labels or {}) != (after.metadata.labels or {}):
         actions.append(ActionType.UPDATE_POD_LABEL)
@@ -276,7 +261,7 @@ def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[Clu
     # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
     if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
         actions.append(ActionType.UPDATE_POD_TOLERATION)
-    return [kinds[action] for action in actions or (ActionType.UPDATE,)]
+    return [cluster_event(resource, action) for action in actions or (ActionType.UPDATE,)]
 
 
 def is_scaled_down(old: PodInfo, new: PodInfo) -> bool:
