@@ -5,7 +5,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Siz
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -53,7 +53,7 @@ class PluginCalls:
         self._profile = profile
         self._metrics = metrics
         self._until_sample = 0
-        self._measured: dict[int, MeasuredPlugin] = {}
+        self._measured: dict[int, Any] = {}
         self._of_points: dict[tuple[str, str], Series] = {}
         self._of_plugins: dict[tuple[str, str, str], Series] = {}
         self.observed = metrics is not None
@@ -75,10 +75,10 @@ class PluginCalls:
         """Return what to call in place of the plugin: in a sampled cycle one that passes on how long it took."""
         if not self.sampled:
             return plugin
-        measured = self._measured.get(id(plugin))
-        if measured is None:
-            measured = self._measured[id(plugin)] = MeasuredPlugin(plugin, self)
-        return cast("_Plugin", measured)
+        if id(plugin) not in self._measured:
+            self._measured[id(plugin)] = MeasuredPlugin(plugin, self)
+        measured: _Plugin = self._measured[id(plugin)]
+        return measured
 
     def each(self, plugins: Sequence[_Plugin]) -> Sequence[_Plugin]:
         """Return what `of` does for each of these plugins."""
