@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +14,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.shadow_table import ShadowTable
 
 C = TypeVar("C")
-C_co = TypeVar("C_co", covariant=True)
 
 PodPredicate = Callable[[PodInfo], int]
 """Whether a pod counts, or with what weight; depends on the pod alone, never on when it is asked."""
-
-
-class _Log(Protocol[C_co]):
-    """A log as change_log has them."""
-
-    @property
-    def position(self) -> int: ...
-
-    def since(self, position: int) -> C_co | None: ...
 
 
 class _View(ABC, Generic[C]):
@@ -34,6 +24,9 @@ class _View(ABC, Generic[C]):
 
     Everything is read again, too, when the table was laid out anew or when the log no longer reaches back far enough.
     """
+
+    _followed: ClassVar[str]
+    """The attribute of a table that is the log it follows."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
@@ -43,7 +36,7 @@ class _View(ABC, Generic[C]):
 
     def catch_up(self) -> bool:
         """Take in what changed in the table since the last call; whether anything did."""
-        log, layout, position = self._log(), self._layout, self.read_to
+        log, layout, position = getattr(self._nodes, self._followed), self._layout, self.read_to
         self._layout, self.read_to = self._nodes.layout, log.position
         changes = None
         if layout == self._layout:
@@ -55,10 +48,6 @@ class _View(ABC, Generic[C]):
         else:
             self._read(changes)
         return True
-
-    @abstractmethod
-    def _log(self) -> _Log[C]:
-        """The log to follow."""
 
     @abstractmethod
     def _read_all(self) -> None:
@@ -75,8 +64,7 @@ class NodeView(_View[Rows]):
     A subclass overrides one of `_read_all` and `_read`, which come down to each other, or both.
     """
 
-    def _log(self) -> _Log[Rows]:
-        return self._nodes.objects_changed
+    _followed: ClassVar[str] = "objects_changed"
 
     def _read_all(self) -> None:
         self._start_over()
@@ -89,8 +77,7 @@ class NodeView(_View[Rows]):
 class UsageView(NodeView):
     """Follows nodes and the pods on them; `_read` gets the rows where either changed."""
 
-    def _log(self) -> _Log[Rows]:
-        return self._nodes.usage_changed
+    _followed: ClassVar[str] = "usage_changed"
 
 
 class PodView(_View[Sequence[PodChange]]):
@@ -99,12 +86,11 @@ class PodView(_View[Sequence[PodChange]]):
     They come in order, but for large ones, which come at once: a reader must end alike in any order.
     """
 
+    _followed: ClassVar[str] = "pods_changed"
+
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
         nodes.pods_changed.readers.add(self)
-
-    def _log(self) -> _Log[Sequence[PodChange]]:
-        return self._nodes.pods_changed
 
     def take(self, change: PodChange) -> None:
         """See `PodReader.take`; who is to start over will find the pod as it is then."""
