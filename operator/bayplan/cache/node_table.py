@@ -182,11 +182,13 @@ class NodeTable:
 
     def offered(self, name: str) -> Column:
         """What each row has of a resource: of pods the number that it takes, 0 of what no node has."""
-        return self.allowed_pods if name == PODS else self.allocatable.get(name, np.zeros_like(self.pod_count))
+        column = self.allowed_pods if name == PODS else self.allocatable.get(name)
+        return np.zeros_like(self.pod_count) if column is None else column
 
     def taken(self, name: str) -> Column:
         """What is taken on each row of a resource: of pods their number, 0 of what no node has."""
-        return self.pod_count if name == PODS else self.requested.get(name, np.zeros_like(self.pod_count))
+        column = self.pod_count if name == PODS else self.requested.get(name)
+        return np.zeros_like(self.pod_count) if column is None else column
 
     def all_have(self, name: str) -> bool:
         """Whether every existing node has some of a resource; then nobody needs to guard divisions by it."""
