@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 NO_ANSWER = "<error>"
 """What ApiClient gives as the code of a request that was not answered."""
 
+ROLES_SECONDS = 3.0
+"""An API server that has just started refuses everybody until it has read the roles, which takes no longer."""
 _CUT_WATCHES_IN_A_ROW = 3
 
 
@@ -104,11 +106,16 @@ class ServerContact:
     _since: float | None = field(default=None, init=False)
     _failed: int = field(default=0, init=False)
     _answered_at: float = field(default=-inf, init=False)
+    _back_since: float = field(default=-inf, init=False)
 
     @property
     def is_lost(self) -> bool:
         """Whether the last request that was told of had no answer."""
         return self._since is not None
+
+    def has_unread_roles(self) -> bool:
+        """Whether the server came back a moment ago, so that a 403 may say no more than that it has just started."""
+        return self.clock() - self._back_since < ROLES_SECONDS
 
     def failed(self, reason: str) -> None:
         """Count a request without an answer."""
@@ -122,7 +129,8 @@ class ServerContact:
         self._answered_at = self.clock()
         if self._since is None:
             return
-        seconds, self._since = self.clock() - self._since, None
+        self._back_since = self._answered_at
+        seconds, self._since = self._answered_at - self._since, None
         text = "the API server is reached again server=%s failedRequests=%d seconds=%.1f"
         logger.info(text, self.server, self._failed, seconds)
 

@@ -158,12 +158,11 @@ class ClusterCopy:
         """Make the cache; once."""
         return self._snapshot.cache()
 
-    def nominator(self, *, but: Callable[[PodInfo], bool] = lambda pod: False) -> Nominator:
-        """Make the nominations, without those of some pods."""
+    def nominator(self) -> Nominator:
+        """Make the nominations."""
         made = Nominator()
         for pod, node in self._nominated:
-            if not but(pod):
-                made.add(pod, node)
+            made.add(pod, node)
         return made
 
 

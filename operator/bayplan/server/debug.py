@@ -34,7 +34,7 @@ _MOST_STACKS = 10_000
 _NOTE: Final = "Warning: for people who look for a fault. The format may change; no program should read it."
 
 
-def debug_routes(compare: Callable[[], Awaitable[CacheComparison]]) -> list[web.RouteDef]:
+def cache_route(compare: Callable[[], Awaitable[CacheComparison]]) -> web.RouteDef:
     """Return the route of `/debug/cache`, which answers with what `compare` finds.
 
     It names pods and nodes, so it is for whoever HttpServer lets in. The answer is at most `LARGEST_ANSWER_BYTES`: all
@@ -55,7 +55,7 @@ def debug_routes(compare: Callable[[], Awaitable[CacheComparison]]) -> list[web.
         }
         return _answer(HTTPStatus.OK, body)
 
-    return [web.get("/debug/cache", cache)]
+    return web.get("/debug/cache", cache)
 
 
 def _difference(difference: Difference) -> dict[str, str | None]:
