@@ -42,11 +42,9 @@ async def in_slices(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTiming:
-    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go), but in outages."""
+    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go)."""
 
     first_delay: float = 0.8
-    longest_delay: float = 30.0
-    longest_outage_delay: float = 4.0
     watch_lifetime: tuple[int, int] = (300, 600)
     # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
     inactivity: float = 75.0

@@ -16,6 +16,7 @@ from bayplan.api.objects import Pod
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.config.flags import CONTEXT, KUBECONFIG, flag
+from bayplan.scheduler.api_calls import pod_path
 
 LEASE: Final = "bayplan"
 """The Lease of the manifests."""
@@ -128,7 +129,7 @@ async def find_leader(api: ApiClient, target: Target) -> SchedulerPod:
         raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")
     name = holder.rpartition("_")[0] or holder
     no_pod = f"{holder[:253]!a} holds {where} and is no pod there, as where `bayplan run` was started by hand"
-    found = await _read(api, f"pod {namespace}/{name}", _pod_path(namespace, name), "pods", missing=no_pod)
+    found = await _read(api, f"pod {namespace}/{name}", pod_path(namespace, name), "pods", missing=no_pod)
     account = found.service_account_name
     if account != target.service_account:
         raise ClientError(
@@ -140,10 +141,6 @@ async def find_leader(api: ApiClient, target: Target) -> SchedulerPod:
 
 def _path_of(namespace: str, lease: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{path_segment(namespace)}/leases/{path_segment(lease)}"
-
-
-def _pod_path(namespace: str, name: str) -> str:
-    return f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
 
 
 async def _read(api: ApiClient, what: str, path: str, plural: str, *, missing: str = "") -> _Spec:
@@ -170,7 +167,7 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
     except CredentialsError:
         return None
     try:
-        answer = await answer_to(api, "GET", _pod_path(namespace, name))
+        answer = await answer_to(api, "GET", pod_path(namespace, name))
     except NotReachedError:
         return None
     finally:

@@ -12,13 +12,12 @@ from functools import partial
 from typing import Any, Final
 
 from bayplan import __version__
-from bayplan.config.types import NodeResourcesFitArgs, Profile, ScoringStrategy
+from bayplan.config.types import Profile, ScoringStrategy
 from bayplan.controller.build import Parts
 from bayplan.controller.leadership import GIVE_UP_SECONDS, Leadership, SecondSchedulerError
 from bayplan.framework.runtime import Framework
 from bayplan.leaderelection.elector import LeaseLostError
-
-_FIT = "NodeResourcesFit"
+from bayplan.live.cluster_view import scoring_fit
 
 
 def profiles_with_strategy(profiles: Iterable[Profile], frameworks: Mapping[str, Framework]) -> str:
@@ -27,13 +26,12 @@ def profiles_with_strategy(profiles: Iterable[Profile], frameworks: Mapping[str,
 
 
 def _strategy(profile: Profile, framework: Framework) -> str:
-    plugins = [entry.plugin.name for entry in framework.scores]
-    args = profile.plugin_config.get(_FIT)
-    if _FIT in plugins and isinstance(args, NodeResourcesFitArgs):
-        if args.scoring_strategies:
-            return " + ".join([f"{each.weight} {_shown(each.strategy)}" for each in args.scoring_strategies])
-        return _shown(args.scoring_strategy)
-    return "without NodeResourcesFit" if plugins else "the first node that fits"
+    args = scoring_fit(profile, framework)
+    if args is None:
+        return "without NodeResourcesFit" if framework.scores else "the first node that fits"
+    if args.scoring_strategies:
+        return " + ".join([f"{each.weight} {_shown(each.strategy)}" for each in args.scoring_strategies])
+    return _shown(args.scoring_strategy)
 
 
 def _shown(strategy: ScoringStrategy) -> str:

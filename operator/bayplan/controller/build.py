@@ -18,10 +18,10 @@ from bayplan.api.reflector import Reflector
 from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
+from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import LIST_SECONDS, IntakeList
 from bayplan.controller.leadership import Leadership
-from bayplan.controller.observation import build_health, build_serving
+from bayplan.controller.observation import build_serving
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
@@ -188,13 +188,18 @@ def build(
         metrics=metrics,
         leadership=leadership,
     )
-    health = build_health(watches, operator, intake_list, leadership)
+    health = HealthChecks()
+    watches.add_readiness(health)
+    health.add_readiness("kopf", operator.problem)
+    health.add_readiness("intake", intake_list.problem)
+    if leadership is not None:
+        leadership.add_checks(health)
     return Parts(
         scheduler=scheduler,
         watches=watches,
         operator=operator,
         intake_list=intake_list,
-        assumed_pods=build_assumed_pods(client, cache, scheduler, watches, pending),
+        assumed_pods=AssumedPods(client, cache, scheduler, pending, ended=watches.assigned.on_delete),
         leadership=leadership,
         reload=reload,
         clients=(client, binds_client, events_client),

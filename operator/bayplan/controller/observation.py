@@ -1,4 +1,4 @@
-"""What the running scheduler is looked at by: its health, and the ports that serve health and metrics."""
+"""What the running scheduler is looked at by: the ports that serve health, metrics and answers."""
 
 import socket
 from collections.abc import Callable
@@ -9,9 +9,7 @@ from bayplan.api.credentials import Credentials
 from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.convert import to_effective
 from bayplan.config.feature_gates import KUBERNETES
-from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
-from bayplan.controller.operator_thread import OperatorThread
 from bayplan.controller.reload import ConfigurationReload
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
@@ -27,19 +25,6 @@ from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.resource_metrics import resource_metrics_route
 from bayplan.server.state import PackingCollector, build_metrics, state_metrics
-
-
-def build_health(
-    watches: Watches, operator: OperatorThread, intake_list: IntakeList, leadership: Leadership | None
-) -> HealthChecks:
-    """Make the checks behind the probes: what is listed and watched, whether kopf runs, and the election if any."""
-    health = HealthChecks()
-    watches.add_readiness(health)
-    health.add_readiness("kopf", operator.problem)
-    health.add_readiness("intake", intake_list.problem)
-    if leadership is not None:
-        leadership.add_checks(health)
-    return health
 
 
 def build_serving(

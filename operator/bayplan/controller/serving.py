@@ -1,7 +1,7 @@
 """The ports of the running process, from its options to whoever is let in."""
 
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -9,10 +9,11 @@ from typing import Any
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.kubeconfig import PemSource
+from bayplan.api.reloaded_files import ReloadedFiles
 from bayplan.server.access import Authenticator, Authorizer, Security
+from bayplan.server.cluster_authorities import ClusterAuthorities
 from bayplan.server.http import HttpServer
 from bayplan.server.options import ServingOptions
-from bayplan.server.reloaded_files import ClusterAuthorities, ReloadedFiles
 from bayplan.server.reviews import Reviews
 from bayplan.server.serving_tls import (
     ServingTls,
@@ -91,7 +92,7 @@ class Serving:
         self._reviews = reviews = Reviews(asked, also_asked)
         client_pem: Callable[[], bytes | None] = _nobody
         if authentication.client_authorities is not None:
-            client_pem = ReloadedFiles([authentication.client_authorities], checked_authorities).current
+            client_pem = _reloaded([authentication.client_authorities], checked_authorities)
         elif not authentication.skips_lookup:
             self._authorities = ClusterAuthorities(asked)
             client_pem = self._authorities.pem
@@ -104,7 +105,7 @@ class Serving:
                 logger.warning(text, pair[0].name, expired.isoformat())
             return made
 
-        tls = ServingTls(ReloadedFiles(pair, identity_of).current, client_pem, self._options.tls)
+        tls = ServingTls(_reloaded(pair, identity_of), client_pem, self._options.tls)
         return Security(
             tls,
             Authenticator(tls, reviews, token_seconds=authentication.token_seconds),
@@ -115,6 +116,16 @@ class Serving:
                 denied_seconds=authorization.denied_seconds,
             ),
         )
+
+
+def _reloaded(sources: Sequence[PemSource], make: Callable[..., bytes]) -> Callable[[], bytes]:
+    def tell(error: Exception | None) -> None:
+        if error is None:
+            logger.info("certificate reloaded flags=%s", ", ".join(each.label for each in sources))
+        else:
+            logger.warning("certificate not reloaded, the last one stays in use reason=%s", error)
+
+    return ReloadedFiles(sources, make, tell).current
 
 
 def _serving_pair(options: ServingOptions) -> tuple[PemSource, PemSource]:

@@ -1,6 +1,5 @@
 """Who a client of the secure port is, what it may ask for, and the middleware that lets in who may."""
 
-import ipaddress
 import json
 import logging
 import ssl
@@ -14,6 +13,7 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from bayplan.api.kubeconfig import is_local
 from bayplan.server.answers import plain
 from bayplan.server.reviews import ReviewCache, ReviewError, Reviews, User
 from bayplan.server.serving_tls import ServingTls
@@ -172,20 +172,10 @@ def only_this_machine(resources: Collection[web.AbstractResource | None]) -> Mid
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        is_ours = is_local(request.remote) and is_local(urlsplit(f"//{request.host}").hostname)
+        is_ours = is_local(request.remote or "") and is_local(urlsplit(f"//{request.host}").hostname or "")
         # The resource itself: how a pattern is written is not how a resource says it.
         if request.match_info.route.resource in resources and not is_ours:
             return plain(HTTPStatus.FORBIDDEN, text="only for clients on the same machine\n")
         return await handler(request)
 
     return guard
-
-
-def is_local(host: str | None) -> bool:
-    """Whether a host or an address is this machine's own."""
-    if host == "localhost":
-        return True
-    try:
-        return host is not None and ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
@@ -19,7 +20,7 @@ from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.listener import Listener
 from bayplan.server.live import MAX_BODY_BYTES
-from bayplan.server.metrics import OPENMETRICS_TYPE, Scrapes, SliCollector
+from bayplan.server.metrics import OPENMETRICS_TYPE, Reading, Scrapes, sli_metrics
 from bayplan.server.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class HttpServer:
         disabled_metrics: Collection[str] = (),
     ) -> None:
         slis = CollectorRegistry()
-        slis.register(SliCollector(health))
+        slis.register(Reading(partial(sli_metrics, health)))
         self._scrapes = {
             "/metrics": Scrapes(registry, disabled=disabled_metrics),
             "/metrics/slis": Scrapes(slis, disabled=disabled_metrics),

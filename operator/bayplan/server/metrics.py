@@ -3,7 +3,7 @@
 import asyncio
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import partial
 from itertools import accumulate
 from typing import Any, Final
@@ -99,37 +99,32 @@ def process_start_seconds() -> float:
     return _READ_AT if started is None else started
 
 
-class SliCollector(Collector):
-    """Exports the last result of each check, how often it ended in which way, and since when that is counted.
+def sli_metrics(health: HealthChecks) -> Iterator[Metric]:
+    """Yield the last result of each check, how often it ended in which way, and since when that is counted.
 
     Only probes run the checks.
     """
-
-    def __init__(self, health: HealthChecks) -> None:
-        self._health = health
-        self._started = process_start_seconds()
-
-    def collect(self) -> Iterable[Metric]:
-        """All three metrics."""
-        outcomes = self._health.outcomes
-        yield gauge(
-            "kubernetes_healthcheck",
-            "Result of the last run of a health check: 1 is success.",
-            ("name", "type"),
-            {(name, endpoint): float(outcome.healthy) for (endpoint, name), outcome in outcomes.items()},
-        )
-        yield counter(
-            "kubernetes_healthchecks_total",
-            "Number of times that a health check was run, by its result.",
-            ("name", "type", "status"),
-            {
-                (name, endpoint, status): count
-                for (endpoint, name), outcome in outcomes.items()
-                for status, count in (("success", outcome.successes), ("error", outcome.errors))
-                if count
-            },
-        )
-        yield gauge(PROCESS_START, "Start time of the process since unix epoch in seconds.", (), {(): self._started})
+    outcomes = health.outcomes
+    yield gauge(
+        "kubernetes_healthcheck",
+        "Result of the last run of a health check: 1 is success.",
+        ("name", "type"),
+        {(name, endpoint): float(outcome.healthy) for (endpoint, name), outcome in outcomes.items()},
+    )
+    yield counter(
+        "kubernetes_healthchecks_total",
+        "Number of times that a health check was run, by its result.",
+        ("name", "type", "status"),
+        {
+            (name, endpoint, status): count
+            for (endpoint, name), outcome in outcomes.items()
+            for status, count in (("success", outcome.successes), ("error", outcome.errors))
+            if count
+        },
+    )
+    yield gauge(
+        PROCESS_START, "Start time of the process since unix epoch in seconds.", (), {(): process_start_seconds()}
+    )
 
 
 class Scrapes:
