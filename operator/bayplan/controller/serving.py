@@ -10,7 +10,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.kubeconfig import PemSource
 from bayplan.api.reloaded_files import ReloadedFiles
-from bayplan.server.access import Authenticator, Authorizer, Security
+from bayplan.server.access import Security
 from bayplan.server.cluster_authorities import ClusterAuthorities
 from bayplan.server.http import HttpServer
 from bayplan.server.options import ServingOptions
@@ -106,16 +106,7 @@ class Serving:
             return made
 
         tls = ServingTls(_reloaded(pair, identity_of), client_pem, self._options.tls)
-        return Security(
-            tls,
-            Authenticator(tls, reviews, token_seconds=authentication.token_seconds),
-            Authorizer(
-                reviews,
-                authorization.always_allow_paths,
-                allowed_seconds=authorization.allowed_seconds,
-                denied_seconds=authorization.denied_seconds,
-            ),
-        )
+        return Security(tls, reviews, authentication, authorization)
 
 
 def _reloaded(sources: Sequence[PemSource], make: Callable[..., bytes]) -> Callable[[], bytes]:

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan import __version__
-from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Fact, ListError
+from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, ListError
 from bayplan.server.answers import answer, plain
 from bayplan.server.metrics import process_start_seconds
 from bayplan.shown_text import shortened
@@ -62,13 +62,9 @@ def _difference(difference: Difference) -> dict[str, str | None]:
     return {
         "kind": difference.kind,
         "key": _cut(difference.key),
-        "cache": _text(difference.held),
-        "api": _text(difference.listed),
+        "cache": None if difference.held is None else _cut(str(difference.held)),
+        "api": None if difference.listed is None else _cut(str(difference.listed)),
     }
-
-
-def _text(fact: Fact | None) -> str | None:
-    return None if fact is None else _cut(str(fact))
 
 
 def _cut(text: str) -> str:

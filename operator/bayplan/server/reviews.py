@@ -56,7 +56,7 @@ _decoder = msgspec.json.Decoder(_Review)
 class Reviews:
     """Asks the API server who a token is and what a user may do; answers within `REVIEW_SECONDS`, or ReviewError.
 
-    Authenticator and Authorizer rely on it. Its clients pass no gate: a standby is asked for its metrics as well. A
+    Security relies on it. Its clients pass no gate: a standby is asked for its metrics as well. A
     review changes nothing, though it is posted. Failures are logged once a minute, and never with a token. `clock` is
     monotonic, in seconds.
     """
@@ -131,7 +131,7 @@ class _Kept(NamedTuple, Generic[V]):
 class ReviewCache(Generic[V]):
     """Answers from memory while an answer is young, and asks once for all who want the same at the same time.
 
-    Authenticator and Authorizer rely on it. `seconds_of` says how long an answer holds, `size_of` its bytes; a failure
+    Security relies on it. `seconds_of` says how long an answer holds, `size_of` its bytes; a failure
     is kept for nobody. Keys are hashed with a key of this process: no token stays in memory. At most `KEEP_BYTES`.
     `clock` is monotonic, in seconds.
     """

@@ -40,10 +40,7 @@ _READ_OF_JOBS: Final = ("Complete", "Failed")
 
 
 def _only(keys: Collection[str]) -> Rule:
-    def rule(source: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in source.items() if key in keys}
-
-    return rule
+    return lambda source: {key: value for key, value in source.items() if key in keys}
 
 
 def _conditions(types: Collection[str]) -> Rule:
