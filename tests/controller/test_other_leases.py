@@ -158,3 +158,13 @@ async def test_an_api_server_that_refuses_its_lease_for_a_moment_is_asked_again(
     cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=4)
     start_heeding(cluster)
     await cluster.until(lambda: cluster.node_of("a") == "n1")
+
+
+async def test_one_that_came_while_kinds_were_listed_is_seen_before_the_first_decision(cluster, caplog):
+    cluster.server.inject(Refuse(503), path="/api/v1/nodes", times=3)
+    start_heeding(cluster, elects=False)
+    await cluster.until(lambda: any("leases" in seen.path for seen in cluster.server.requests))
+    put_installation(cluster.server, "bayplan")
+    assert await cluster.exit_code() == 2
+    assert "'installed_1' holds the lease bayplan-system/bayplan" in caplog.text
+    assert writes(cluster) == []

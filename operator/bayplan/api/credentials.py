@@ -196,9 +196,8 @@ def load_credentials(
     Raises:
         CredentialsError: with the file and field that is missing or malformed.
     """
-    listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
-    if kubeconfig is not None:
-        listed = [kubeconfig]
+    parts = environment.get("KUBECONFIG", "").split(os.pathsep)
+    listed = [Path(part).expanduser() for part in parts if part] if kubeconfig is None else [kubeconfig]
     if not listed and environment.get("KUBERNETES_SERVICE_HOST") and context is None:
         if master is not None:
             raise CredentialsError("--master: needs a kubeconfig: the token of a pod is for its own cluster")

@@ -116,9 +116,12 @@ class Leadership:
         client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), self.lock)
         try:
             is_to_contend = await self._is_to_contend(client)
+            await self.warm.wait()
+            if not self._leader_elect:
+                # Another may have come meanwhile.
+                is_to_contend = await self._is_to_contend(client)
         finally:
             await client.close()
-        await self.warm.wait()
         if not is_to_contend:
             self._is_alone = True
             self._gate.open_until(math.inf)
