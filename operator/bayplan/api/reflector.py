@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any, Generic
 
 import aiohttp
@@ -20,7 +21,6 @@ from bayplan.logs.formats import V2
 
 logger = logging.getLogger(__name__)
 
-GONE = 410
 # After so many answered refusals in a row the resource version itself is suspect: list again.
 RELIST_AFTER_REFUSALS = 5
 # A watch that lived so long was healthy: what ends it is a new trouble, not the old one.
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
             self.refused_with, self._refused_at = error.status, now
         reported = self._on_refused is not None and self._on_refused(error.status, str(error), now - self._refused_at)
         self._refusals += 1
-        gone = error.status == GONE
+        gone = error.status == HTTPStatus.GONE
         # An expired version is the normal end of a long gap: the list after it need not wait, whatever failed before.
         # A version that has just been listed is another matter.
         at_once = gone and (self._was_steady() or not self._expired_at_once)

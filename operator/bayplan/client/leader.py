@@ -12,6 +12,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
+from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Pod
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
@@ -183,7 +184,7 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
 
 
 def _told(pod: Pod) -> str:
-    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    key = key_of(pod.metadata)
     if pod.status.phase in {"Succeeded", "Failed"}:
         return f"pod {key} has ended: {pod.status.phase}"
     where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""

@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
 from bayplan.api.backoff import ROLES_SECONDS, WatchTiming
@@ -32,8 +33,6 @@ _FAILED = Resource(FailedPod, "", "pods", namespaced=True)
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 # A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
 STALE_SECONDS = 90.0
-_FORBIDDEN = 403
-_NOT_FOUND = 404
 
 
 class Watch:
@@ -87,20 +86,20 @@ class Watch:
 
     def problem(self) -> str | None:
         """Why scheduling has to wait for this kind, in constant words; None if it need not."""
-        if self.reflector.refused_with == _FORBIDDEN:
+        if self.reflector.refused_with == HTTPStatus.FORBIDDEN:
             return f"the role does not allow to list and watch {self.resource.plural}"
         return None if self.synced else f"{self.name} are not listed yet"
 
     def staleness(self, clock: Callable[[], float]) -> str | None:
         """Why what is known may be outdated by now, in constant words; None if it is not."""
-        is_gone = self._optional and self.reflector.refused_with == _NOT_FOUND
+        is_gone = self._optional and self.reflector.refused_with == HTTPStatus.NOT_FOUND
         if not self.reflector.synced or is_gone or self.reflector.silence(clock()) <= STALE_SECONDS:
             return None
         return f"the watch of {self.name} is stale"
 
     def _refused(self, status: int, reason: str, seconds: float) -> bool:
         is_first = seconds == 0.0
-        if status == _FORBIDDEN:
+        if status == HTTPStatus.FORBIDDEN:
             # What was allowed before is given time to be so again.
             is_certain = seconds >= ROLES_SECONDS or not self.reflector.synced
             if is_certain and (is_first or not self._told_forbidden):
@@ -113,7 +112,7 @@ class Watch:
                 )
             self._told_forbidden = is_certain
             return True
-        if status == _NOT_FOUND and self._optional:
+        if status == HTTPStatus.NOT_FOUND and self._optional:
             if is_first:
                 self._not_served()
             return True

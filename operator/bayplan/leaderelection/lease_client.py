@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from datetime import datetime
+from http import HTTPStatus
 
 import msgspec
 
@@ -19,8 +20,6 @@ logger = logging.getLogger(__name__)
 REASON = "LeaderElection"
 _EVENT_SECONDS = 5.0
 _LIST_SECONDS = 5.0
-_FORBIDDEN = 403
-_NOT_FOUND = 404
 
 
 class LeaseClient:
@@ -48,7 +47,7 @@ class LeaseClient:
         except (AmbiguousError, TimeoutError) as error:
             await self._client.close()
             return Problem(str(error) or f"no answer within {step.timeout:g} s")
-        if response.status == _NOT_FOUND and isinstance(step, Read):
+        if response.status == HTTPStatus.NOT_FOUND and isinstance(step, Read):
             return Missing()
         return _lease_or_problem(response)
 
@@ -74,9 +73,9 @@ class LeaseClient:
         for path in (everywhere, *(LeaseLock(name, "").collection for name in sorted(names))):
             try:
                 response = await self._client.request("GET", path + query, timeout_seconds=_LIST_SECONDS)
-                if response.status >= 300 and response.status != _FORBIDDEN:
+                if response.status >= 300 and response.status != HTTPStatus.FORBIDDEN:
                     return _problem(response)
-                if response.status != _FORBIDDEN:
+                if response.status != HTTPStatus.FORBIDDEN:
                     readable = [*(readable or []), *read_leases(response.body)]
             except (AmbiguousError, UnreachableError, ValueError, *DECODE_ERRORS) as error:
                 return Problem(str(error))
@@ -122,7 +121,7 @@ def _lease_or_problem(response: ApiResponse) -> Lease | Problem:
 
 def _problem(response: ApiResponse) -> Problem:
     reason = response.problem
-    if response.status == _FORBIDDEN:
+    if response.status == HTTPStatus.FORBIDDEN:
         advice = "grant get, create and update on leases in coordination.k8s.io, or switch leaderElect off"
         return Problem(f"permission missing, {advice}: {reason}", forbidden=True)
     return Problem(f"status {response.status}: {reason}")
