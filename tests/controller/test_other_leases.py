@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.faults.faults import Refuse
@@ -117,7 +117,7 @@ async def test_who_is_told_not_to_contend_schedules_where_the_others_lease_ran_o
 
 
 async def test_who_is_told_to_contend_says_at_once_that_another_leads_for_the_same_pods(cluster, caplog):
-    put_installation(cluster.server, "bayplan", "other")
+    put_installation(cluster.server, "bayplan", "other", renewed=datetime.now(UTC) + timedelta(hours=1))
     start_heeding(cluster, elects=True)
     await cluster.until(lambda: cluster.node_of("a") == "n1")
     (told,) = (each.getMessage() for each in caplog.records if "installed_1" in each.getMessage())
@@ -164,7 +164,7 @@ async def test_one_that_came_while_kinds_were_listed_is_seen_before_the_first_de
     cluster.server.inject(Refuse(503), path="/api/v1/nodes", times=3)
     start_heeding(cluster, elects=False)
     await cluster.until(lambda: any("leases" in seen.path for seen in cluster.server.requests))
-    put_installation(cluster.server, "bayplan")
+    put_installation(cluster.server, "bayplan", renewed=datetime.now(UTC) + timedelta(hours=1))
     assert await cluster.exit_code() == 2
     assert "'installed_1' holds the lease bayplan-system/bayplan" in caplog.text
     assert writes(cluster) == []
