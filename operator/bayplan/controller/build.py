@@ -87,7 +87,7 @@ def build(
     """
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     metrics = SchedulerMetrics(profiles=sorted(names))
-    contact = ServerContact(credentials.server, clock)
+    contact = ServerContact(credentials.server)
     leadership = None
     if configuration.leader_election.leader_elect or heeds_other_leases:
         leadership = Leadership(
