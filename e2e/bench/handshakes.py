@@ -20,9 +20,10 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from prometheus_client import CollectorRegistry
 
 from bayplan.scheduler.attempt import AttemptRunner
-from bayplan.server.access import Authenticator, Authorizer, Security
+from bayplan.server.access import Security
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
+from bayplan.server.options import AuthenticationOptions, AuthorizationOptions
 from bayplan.server.reviews import Reviews
 from bayplan.server.serving_tls import ServingTls, checked_identity, signed
 from e2e.bench.scrapes import scheduler_with_pods
@@ -97,11 +98,7 @@ async def serving(kind: str) -> AsyncIterator[int]:
     pem = identity(kind)
     tls = ServingTls(lambda: pem, lambda: None)
     reviews = Reviews(None, None)  # type: ignore[arg-type]  # nobody is asked
-    security = Security(
-        tls,
-        Authenticator(tls, reviews, token_seconds=1.0),
-        Authorizer(reviews, ("/*",), allowed_seconds=1.0, denied_seconds=1.0),
-    )
+    security = Security(tls, reviews, AuthenticationOptions(), AuthorizationOptions(always_allow_paths=("/*",)))
     server = HttpServer(CollectorRegistry(), HealthChecks())
     try:
         yield await server.start("127.0.0.1", 0, security)

@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from prometheus_client import generate_latest
@@ -44,7 +45,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
 from bayplan.server.metrics import Reading, SchedulerMetrics
-from bayplan.server.state import PackingCollector, StateSources, state_metrics
+from bayplan.server.state import PackingCollector, state_metrics
 
 _CREATED = "2026-01-01T00:00:00Z"
 _PODS_PER_NODE = 30
@@ -140,19 +141,13 @@ def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
     scene = Cluster(nodes, pods)
     registry = SchedulerMetrics(profiles=[scene.framework.profile_name]).registry
     columns = scene.cache.nodes
-    state = StateSources(
-        pending=dict,
-        in_flight_events=dict,
-        nominations=lambda: (0, 0.0),
-        cache=scene.cache.sizes,
-        allocation=lambda: allocation_summary(columns),
-        packing=lambda resources: Packing(columns, resources),
-        tasks=dict,
-        waiting_calls=dict,
-        watches=dict,
+    nominator = SimpleNamespace(count=int, oldest_age=float)
+    queue: Any = SimpleNamespace(pending=dict, in_flight_events=dict, nominator=nominator)
+    idle: Any = SimpleNamespace(tasks=dict, dispatcher=SimpleNamespace(waiting_calls=dict))
+    registry.register(Reading(lambda: state_metrics(scene.cache, queue, idle, {})))
+    registry.register(
+        PackingCollector(lambda: allocation_summary(columns), lambda resources: Packing(columns, resources))
     )
-    registry.register(Reading(lambda: state_metrics(state)))
-    registry.register(PackingCollector(state))
 
     def scrape() -> str:
         seconds: list[float] = []

@@ -11,6 +11,8 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.packing import Packing, allocation_summary
@@ -23,7 +25,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.server.metrics import KEPT_SECONDS, Reading, SchedulerMetrics, Scrapes
-from bayplan.server.state import PackingCollector, StateSources, build_metrics, state_metrics
+from bayplan.server.state import PackingCollector, build_metrics, state_metrics
 from e2e.bench.simulate_workloads import WORKLOADS, objects_of
 
 
@@ -46,19 +48,13 @@ def scheduler_with_pods(nodes: int, pods: int) -> tuple[SchedulerMetrics, Attemp
         cache.set_node(node)
     for pod in objects.pods:
         queue.add(pod)
-    state = StateSources(
-        pending=queue.pending,
-        in_flight_events=queue.in_flight_events,
-        nominations=lambda: (nominator.count(), nominator.oldest_age()),
-        cache=cache.sizes,
-        allocation=lambda: allocation_summary(cache.nodes),
-        packing=lambda resources: Packing(cache.nodes, resources),
-        tasks=dict,
-        waiting_calls=dict,
-        watches=dict,
+    idle: Any = SimpleNamespace(tasks=dict, dispatcher=SimpleNamespace(waiting_calls=dict))
+    state = Reading(lambda: state_metrics(cache, queue, idle, {}))
+    packing = PackingCollector(
+        lambda: allocation_summary(cache.nodes), lambda resources: Packing(cache.nodes, resources)
     )
     build = Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES))
-    for collector in (Reading(lambda: state_metrics(state)), PackingCollector(state), build):
+    for collector in (state, packing, build):
         metrics.registry.register(collector)
     return metrics, runner
 

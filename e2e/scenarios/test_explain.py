@@ -191,7 +191,7 @@ def test_what_is_not_there_is_said_in_one_line(asked: Asked, client: ApiClient) 
     # The holder of the Lease is no pod here, as nothing is installed in the cluster.
     done = asked.explain("theirs", at_its_address=False)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"there is no pod {NAMESPACE}/")
+    assert f" holds Lease {NAMESPACE}/bayplan and is no pod there" in done.stderr
     assert "by --server" in done.stderr
     done = asked.explain("theirs", "--lease", "another", at_its_address=False)
     assert done.stderr.startswith("there is no Lease bayplan-system/another or kube-system/another: ")

@@ -8,7 +8,7 @@ from tests.clock import Clock
 from tests.faults import faults
 from tests.waiting import until
 
-from bayplan.api.backoff import ServerContact
+from bayplan.api.backoff import ROLES_SECONDS, ServerContact
 from bayplan.logs.formats import V2, V4
 
 
@@ -96,3 +96,13 @@ async def test_a_reflector_in_an_outage_tells_nothing_but_its_begin_and_its_end(
     assert told == ["cannot reach the API server", "the API server is reached again"]
     # aiohttp sends a GET twice before it gives up.
     assert "failedRequests=10 " in caplog.text
+
+
+def test_a_server_that_came_back_may_not_have_read_its_roles_for_a_moment(contact, clock):
+    contact.answered()
+    assert not contact.has_unread_roles(), "it was never away"
+    contact.failed("Connection refused")
+    contact.answered()
+    assert contact.has_unread_roles()
+    clock.now += ROLES_SECONDS
+    assert not contact.has_unread_roles()

@@ -126,7 +126,9 @@ async def test_a_holder_that_is_no_pod_is_said(target, cluster):
     cluster.answers.pop(POD.format("bayplan-system", "bayplan-7f-x2"))
     error = await failure(target)
     assert isinstance(error, NotReachedError)
-    assert str(error).startswith("there is no pod bayplan-system/bayplan-7f-x2: ")
+    told = "holds Lease bayplan-system/bayplan and is no pod there, as where `bayplan run` was started by hand: "
+    assert told in str(error)
+    assert str(error).startswith("'bayplan-7f-x2_")
     assert cluster.forwards == []
 
 

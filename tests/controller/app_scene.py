@@ -9,6 +9,7 @@ from tests.controller.kubernetes_api import NODES, PODS, node, pod
 from bayplan.api.credentials import Credentials
 from bayplan.config.load import default_configuration
 from bayplan.controller.app import App
+from bayplan.controller.build import build
 from bayplan.server.options import ServingOptions
 
 
@@ -25,7 +26,9 @@ class Cluster:
             self.server.put(PODS, pod(name))
         configuration, credentials = configuration or default_configuration(), Credentials(server=self.server.url)
         serving = ServingOptions(secure_port=None, http_port=0)
-        self.app = App(configuration, credentials, serving, source, heeds_other_leases=heeds_other_leases)
+        self.app = App(
+            build(configuration, credentials, source, serving=serving, heeds_other_leases=heeds_other_leases)
+        )
         self.running = asyncio.create_task(self.app.run())
 
     def node_of(self, name):

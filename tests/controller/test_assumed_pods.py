@@ -1,4 +1,5 @@
 import asyncio
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -22,10 +23,10 @@ class Scene:
         self.looked_through = 0
         self.check = AssumedPods(
             client,
-            assumed=self._assumed,
-            is_assumed=lambda uid: uid in self.assumed,
+            SimpleNamespace(assumed_pods=self._assumed, is_assumed=lambda uid: uid in self.assumed),
+            SimpleNamespace(is_binding=lambda uid: False, never_bound=lambda pod: self.unbound.append(pod.name)),
+            SimpleNamespace(changed=lambda pod: None),
             ended=self._ended,
-            unbound=lambda pod: self.unbound.append(pod.metadata.name),
             clock=lambda: self.now,
         )
 

@@ -2,7 +2,7 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from tests.faults.faults import Refuse
@@ -114,3 +114,57 @@ async def test_who_is_told_not_to_contend_schedules_where_the_others_lease_ran_o
     start_heeding(cluster, elects=False)
     await cluster.until(lambda: cluster.node_of("a") == "n1")
     assert {seen.method for seen in cluster.server.requests if "leases" in seen.path} == {"GET"}
+
+
+async def test_who_is_told_to_contend_says_at_once_that_another_leads_for_the_same_pods(cluster, caplog):
+    put_installation(cluster.server, "bayplan", "other", renewed=datetime.now(UTC) + timedelta(hours=1))
+    start_heeding(cluster, elects=True)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    (told,) = (each.getMessage() for each in caplog.records if "installed_1" in each.getMessage())
+    assert told == (
+        "'installed_1' holds the lease bayplan-system/bayplan and schedules pods of bayplan, other: both schedule them "
+        "once this process holds kube-system/bayplan; leave --leader-elect out to stand by, or add "
+        "--ignore-other-leases if that is meant"
+    )
+
+
+@pytest.mark.parametrize("renewed", [datetime(2026, 1, 1, tzinfo=UTC), None])
+async def test_who_is_told_to_contend_says_nothing_of_its_own_lease_nor_of_one_that_ran_out(cluster, caplog, renewed):
+    if renewed is None:
+        record = record_of_holder("another", 1, datetime.now(UTC), transitions=0)
+        cluster.server.put(LEASES, json.loads(new_lease(LeaseLock("kube-system", "bayplan", ("bayplan",)), record)))
+    else:
+        put_installation(cluster.server, "bayplan", renewed=renewed)
+    start_heeding(cluster, elects=True)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert "both schedule them" not in caplog.text
+
+
+@pytest.mark.parametrize("elects", [None, True])
+async def test_a_role_without_its_lease_is_told_before_all_kinds_are_listed(cluster, caplog, elects):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=10_000)
+    cluster.server.inject(Refuse(503), path="/api/v1/nodes", times=10_000)
+    start_heeding(cluster, elects=elects)
+    if elects is None:
+        assert await cluster.exit_code() == 2
+    else:
+        await cluster.until(lambda: "the lease was not read or written" in caplog.text)
+    assert "permission missing, grant get, create and update on leases" in caplog.text
+    assert not any("watch" in seen.query for seen in cluster.server.requests if seen.path == "/api/v1/nodes")
+    assert writes(cluster) == []
+
+
+async def test_an_api_server_that_refuses_its_lease_for_a_moment_is_asked_again(cluster):
+    cluster.server.inject(Refuse(403, "Forbidden"), path="leases", times=4)
+    start_heeding(cluster)
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+
+
+async def test_one_that_came_while_kinds_were_listed_is_seen_before_the_first_decision(cluster, caplog):
+    cluster.server.inject(Refuse(503), path="/api/v1/nodes", times=3)
+    start_heeding(cluster, elects=False)
+    await cluster.until(lambda: any("leases" in seen.path for seen in cluster.server.requests))
+    put_installation(cluster.server, "bayplan", renewed=datetime.now(UTC) + timedelta(hours=1))
+    assert await cluster.exit_code() == 2
+    assert "'installed_1' holds the lease bayplan-system/bayplan" in caplog.text
+    assert writes(cluster) == []

@@ -103,12 +103,11 @@ class Running:
             self.elector,
             lambda: LeaseClient(ApiClient(credentials.twin(), qps=0, burst=1), lock),
             on_leading=self.leading.set,
-            on_end=self._end,
         )
-        self.thread.start()
+        threading.Thread(target=self._run, daemon=True).start()
 
-    def _end(self, error):
-        self.end = error
+    def _run(self):
+        self.end = self.thread.run()
         self.ended.set()
 
 

@@ -19,7 +19,8 @@ class LiveScene(Scene):
         self.inspector = LiveInspector(
             cache=self.cache,
             queue=self.queue,
-            scheduler=self.scheduler,
+            frameworks=lambda: self.scheduler.frameworks,
+            recent=self.scheduler.decisions,
             configuration=lambda: configuration or default_configuration(),
             is_leading=lambda: self.leading,
             is_synced=lambda: self.synced,

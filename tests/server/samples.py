@@ -1,5 +1,9 @@
 """A cluster's state and a scheduler's day in small, for tests of what is exported."""
 
+from collections.abc import Iterator
+from types import SimpleNamespace
+
+from prometheus_client.core import Metric
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache, CacheSizes
@@ -10,7 +14,6 @@ from bayplan.metrics.table import POD_PREEMPTOR, Metrics
 from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.state import (
     PackingCollector,
-    StateSources,
     WatchState,
     build_metrics,
     leader_election_metrics,
@@ -42,24 +45,31 @@ def packed_nodes() -> NodeTable:
     return cache.nodes
 
 
-def sources(*, allocation=PACKED, pending=None, watches=None, table=None) -> StateSources:
-    return StateSources(
+def packing_collector(*, allocation=PACKED, table=None) -> PackingCollector:
+    nodes = packed_nodes() if table is None else table
+    return PackingCollector(lambda: allocation, lambda resources: Packing(nodes, resources))
+
+
+def state(*, pending=None, watches=None) -> Iterator[Metric]:
+    """The state of an engine that is in the middle of its work."""
+    cache = SimpleNamespace(sizes=lambda: CacheSizes(nodes=10, pods=40, assumed_pods=1))
+    queue = SimpleNamespace(
         pending=lambda: {"active": 3, "backoff": 2} if pending is None else pending,
         in_flight_events=lambda: {"PodPopped": 1, "NodeAdd": 2},
-        nominations=lambda: (2, 7.5),
-        cache=lambda: CacheSizes(nodes=10, pods=40, assumed_pods=1),
-        allocation=lambda: allocation,
-        packing=lambda resources: Packing(packed_nodes() if table is None else table, resources),
-        tasks=lambda: {"binding": 3, "DefaultPreemption": 0},
-        waiting_calls=lambda: {"pod_binding": 1, "pod_status_patch": 4},
-        watches=lambda: {"pods": WatchState(1.5, 0), "nodes": WatchState(30.0, 2)} if watches is None else watches,
+        nominator=SimpleNamespace(count=lambda: 2, oldest_age=lambda: 7.5),
     )
+    scheduler = SimpleNamespace(
+        tasks=lambda: {"binding": 3, "DefaultPreemption": 0},
+        dispatcher=SimpleNamespace(waiting_calls=lambda: {"pod_binding": 1, "pod_status_patch": 4}),
+    )
+    known = {"pods": WatchState(1.5, 0), "nodes": WatchState(30.0, 2)} if watches is None else watches
+    return state_metrics(cache, queue, scheduler, known)
 
 
-def metrics(**state) -> SchedulerMetrics:
+def metrics(**given) -> SchedulerMetrics:
     made = SchedulerMetrics(profiles=[PROFILE])
-    made.registry.register(Reading(lambda: state_metrics(sources(**state))))
-    made.registry.register(PackingCollector(sources(**state)))
+    made.registry.register(Reading(lambda: state(**given)))
+    made.registry.register(packing_collector())
     made.registry.register(Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES)))
     made.registry.register(Reading(lambda: leader_election_metrics("bayplan", is_leading=True, slow_paths=0)))
     return made

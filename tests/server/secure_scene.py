@@ -12,9 +12,10 @@ from tests.server.samples import metrics
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.server.access import Authenticator, Authorizer, Security
+from bayplan.server.access import Security
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import HttpServer
+from bayplan.server.options import AuthenticationOptions, AuthorizationOptions
 from bayplan.server.reviews import Reviews
 from bayplan.server.serving_tls import ServingTls, checked_identity
 
@@ -77,8 +78,9 @@ class SecurePort:
         self.tls = ServingTls(lambda: self.identity, lambda: self.client_authority)
         security = Security(
             self.tls,
-            Authenticator(self.tls, self.reviews, token_seconds=token_seconds),
-            Authorizer(self.reviews, always_allow, allowed_seconds=10.0, denied_seconds=denied_seconds),
+            self.reviews,
+            AuthenticationOptions(token_seconds=token_seconds),
+            AuthorizationOptions(always_allow_paths=always_allow, denied_seconds=denied_seconds),
         )
         self.server = HttpServer(metrics().registry, self.health, routes=[web.get("/named", named), *routes])
         self.port = await self.server.start("127.0.0.1", 0, security)

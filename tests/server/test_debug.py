@@ -5,7 +5,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, ListError
-from bayplan.server.debug import LARGEST_ANSWER_BYTES, debug_routes
+from bayplan.server.debug import LARGEST_ANSWER_BYTES, cache_route
 
 
 class Compared:
@@ -28,7 +28,7 @@ def compared():
 @pytest.fixture
 async def client(compared):
     app = web.Application()
-    app.router.add_routes(debug_routes(compared))
+    app.router.add_routes([cache_route(compared)])
     async with TestClient(TestServer(app)) as made:
         yield made
 

@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.server.samples import GIB, PACKED, metrics, sources
+from tests.server.samples import GIB, PACKED, metrics, packing_collector
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import AllocationSummary
-from bayplan.server.state import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES, PackingCollector
+from bayplan.server.state import MAX_EXTENDED_RESOURCES, NATIVE_RESOURCES
 
 
 def value(name, **labels):
@@ -38,14 +38,14 @@ def test_nodes_and_nodes_in_use_are_read_from_the_summary():
 
 
 def test_an_empty_cluster_has_no_ratios():
-    assert ratios(PackingCollector(sources(allocation=AllocationSummary(0, 0, {}, {}, {}, {})))) == {}
+    assert ratios(packing_collector(allocation=AllocationSummary(0, 0, {}, {}, {}, {}))) == {}
 
 
 @given(st.lists(st.dictionaries(st.text("ab/.", min_size=1, max_size=8), st.integers(0, 5), max_size=60), max_size=4))
 def test_resource_labels_stay_bounded_over_all_scrapes(scrapes):
     seen = set()
     current = {}
-    collector = PackingCollector(sources(allocation=summary(current)))
+    collector = packing_collector(allocation=summary(current))
     for allocatable in scrapes:
         current.clear()
         current.update(allocatable)
@@ -57,7 +57,7 @@ def test_resources_first_seen_keep_their_series_and_native_ones_always_have_one(
     first = {f"example.com/z{number}": 1 for number in range(MAX_EXTENDED_RESOURCES)}
     later = first | {"example.com/a": 1, "cpu": 1000}
     current = dict(first)
-    collector = PackingCollector(sources(allocation=summary(current)))
+    collector = packing_collector(allocation=summary(current))
     assert set(ratios(collector)) == set(first)
     current.update(later)
     assert set(ratios(collector)) == set(first) | {"cpu"}
@@ -65,7 +65,7 @@ def test_resources_first_seen_keep_their_series_and_native_ones_always_have_one(
 
 @pytest.mark.parametrize("resource", PACKED.requested)
 def test_ratios_lie_between_zero_and_one_on_a_sound_cluster(resource):
-    collector = PackingCollector(sources())
+    collector = packing_collector()
     for name in ("bayplan_allocation_ratio", "bayplan_cluster_allocation_ratio"):
         assert 0 < ratios(collector, name)[resource] <= 1
 
@@ -83,7 +83,7 @@ def test_bounds_by_the_sum_of_requests_are_told():
 
 
 def test_an_empty_table_has_nothing_to_tell():
-    collector = PackingCollector(sources(table=NodeTable()))
+    collector = packing_collector(table=NodeTable())
     found = {sample.name: sample.value for family in collector.collect() for sample in family.samples}
     assert found["bayplan_nodes_lower_bound"] == found["bayplan_emptiable_nodes"] == 0
     assert found["bayplan_stranded_capacity"] == found["bayplan_largest_schedulable_pod"] == 0

@@ -19,6 +19,8 @@ logger = logging.getLogger(__name__)
 NO_ANSWER = "<error>"
 """What ApiClient gives as the code of a request that was not answered."""
 
+ROLES_SECONDS = 3.0
+"""An API server that has just started refuses everybody until it has read the roles, which takes no longer."""
 _CUT_WATCHES_IN_A_ROW = 3
 
 
@@ -40,11 +42,9 @@ async def in_slices(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchTiming:
-    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go), but in outages."""
+    """The reflector's patience, in seconds; the defaults are client-go's (tools/cache/reflector.go)."""
 
     first_delay: float = 0.8
-    longest_delay: float = 30.0
-    longest_outage_delay: float = 4.0
     watch_lifetime: tuple[int, int] = (300, 600)
     # Bookmarks come about every 60 s, so a silence of 75 s is a dead connection.
     inactivity: float = 75.0
@@ -104,11 +104,16 @@ class ServerContact:
     _since: float | None = field(default=None, init=False)
     _failed: int = field(default=0, init=False)
     _answered_at: float = field(default=-inf, init=False)
+    _back_since: float = field(default=-inf, init=False)
 
     @property
     def is_lost(self) -> bool:
         """Whether the last request that was told of had no answer."""
         return self._since is not None
+
+    def has_unread_roles(self) -> bool:
+        """Whether the server came back a moment ago, so that a 403 may say no more than that it has just started."""
+        return self.clock() - self._back_since < ROLES_SECONDS
 
     def failed(self, reason: str) -> None:
         """Count a request without an answer."""
@@ -122,7 +127,8 @@ class ServerContact:
         self._answered_at = self.clock()
         if self._since is None:
             return
-        seconds, self._since = self.clock() - self._since, None
+        self._back_since = self._answered_at
+        seconds, self._since = self._answered_at - self._since, None
         text = "the API server is reached again server=%s failedRequests=%d seconds=%.1f"
         logger.info(text, self.server, self._failed, seconds)
 

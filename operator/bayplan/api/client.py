@@ -29,6 +29,7 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 # plan.
 MAX_THROTTLED_TRIES = 10
 MAX_RETRY_AFTER_SECONDS = 30.0
+_ROLES_PAUSE_SECONDS = 0.5
 # How much of an answer may arrive before it is read. By default 2 MiB, which every watch takes, and keeps in the
 # client's allocator, whenever the loop is held up; this is still 128 MiB a second at a round trip of two milliseconds.
 _WATCH_AHEAD_BYTES = 256 << 10
@@ -103,7 +104,8 @@ class ApiClient:
     Relied on by the dispatcher and the elector. HTTP/2 over verified TLS, one pool, no redirects. The network
     part runs outside the interpreter's lock. Callbacks: `on_request(method, code, seconds)` for each try,
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
-    wait; `on_refused(method, path)` when admission refused a write; `on_forbidden(problem)` for another 403 to a write.
+    wait; `on_refused(method, path)` when admission refused a write; `on_forbidden(problem)` for another 403 to a write,
+    which is not believed while `has_unread_roles`: the write is sent again.
     `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that try has to be
     over, or raises UnreachableError, and nothing is sent. A `bucket` that is given is the rate limit.
     """
@@ -119,6 +121,7 @@ class ApiClient:
         on_throttle: Callable[[str, float], None] | None = None,
         on_refused: Callable[[str, str], None] = lambda method, path: None,
         on_forbidden: Callable[[str], None] = lambda problem: None,
+        has_unread_roles: Callable[[], bool] = lambda: False,
         admit: Callable[[], float] | None = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -130,6 +133,7 @@ class ApiClient:
         self._on_throttle = on_throttle
         self._on_refused = on_refused
         self._on_forbidden = on_forbidden
+        self._has_unread_roles = has_unread_roles
         self._clock = clock
         self._sleep = sleep
         self._client: Client | None = None
@@ -151,6 +155,7 @@ class ApiClient:
             on_throttle=self._on_throttle,
             on_refused=self._on_refused,
             on_forbidden=self._on_forbidden,
+            has_unread_roles=self._has_unread_roles,
             admit=self._admit,
             clock=self._clock,
             sleep=self._sleep,
@@ -204,11 +209,18 @@ class ApiClient:
                 if throttled < MAX_THROTTLED_TRIES and response.retry_after <= MAX_RETRY_AFTER_SECONDS:
                     await self._sleep(response.retry_after)
                     continue
-            if method != "GET" and refused:
-                self._on_refused(method, path)
-            elif method != "GET" and response.status == 403:
-                self._on_forbidden(response.problem)
+            if method != "GET" and response.status >= 400:
+                if response.status == 403 and not refused and self._has_unread_roles():
+                    await self._sleep(_ROLES_PAUSE_SECONDS)
+                    continue
+                self._tell(method, path, response, refused=refused)
             return response
+
+    def _tell(self, method: str, path: str, response: ApiResponse, *, refused: bool) -> None:
+        if refused:
+            self._on_refused(method, path)
+        elif response.status == 403:
+            self._on_forbidden(response.problem)
 
     async def close(self) -> None:
         """Close all connections; a request still in flight ends as AmbiguousError."""
@@ -219,8 +231,7 @@ class ApiClient:
         self._generation = -1
 
     async def _send(self, client: Client, token: str | None, wanted: _Request) -> ApiResponse:
-        method, path = wanted.method, wanted.path
-        seconds = wanted.timeout_seconds
+        method, path, seconds = wanted.method, wanted.path, wanted.timeout_seconds
         request = client.request(method, self._origin + path)
         if token is not None:
             if token is not self._token:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource, is_address, proxy_from_environment, read_context
+from bayplan.api.reloaded_files import ReloadedFiles
 from bayplan.api.server_url import checked_url, without_userinfo
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
 from bayplan.api.trust import load_identity, verifying_context
@@ -50,7 +51,7 @@ class Credentials:
         self.proxy = checked_url(proxy, "proxy") if proxy else None
         self.tls_server_name = tls_server_name
         self.insecure = insecure
-        self.generation = 0
+        self.generation = -1
         if (certificate is None) != (key is None):
             raise CredentialsError("client-certificate and client-key: one is given without the other")
         if is_address(tls_server_name):
@@ -58,11 +59,10 @@ class Credentials:
         if self.proxy and tls_server_name:
             raise CredentialsError("proxy-url and tls-server-name: not supported together")
         self._source: TokenSource = source or StaticToken(None)
-        self._files = (ca, certificate, key)
+        self._sources = (ca, certificate, key)
         self.ca_pem: bytes | None = None
         """The certificates to trust, PEM; None means the system's."""
         self._file_identity: bytes | None = None
-        self._signatures: list[tuple[int, int, int]] = []
         self._issued_identity: bytes | None = None
         self._clock = clock
         self._lock = asyncio.Lock()
@@ -70,7 +70,9 @@ class Credentials:
         self._rejected = False
         self._failure: CredentialsError | None = None
         self._token_due = self._files_due = self._next_check = self._issued_at = -math.inf
-        self._read_files()
+        self._files = ReloadedFiles(
+            self._sources, self._take, self._tell_reload, names=False, look_seconds=0.0, clock=clock
+        )
 
     def __repr__(self) -> str:
         return f"Credentials(server={self.server!r}, generation={self.generation})"
@@ -82,7 +84,7 @@ class Credentials:
 
     def twin(self) -> "Credentials":
         """Return credentials of the same identity, with a token of their own, for use on another event loop."""
-        ca, certificate, key = self._files
+        ca, certificate, key = self._sources
         return Credentials(
             server=self.server,
             source=self._source,
@@ -100,7 +102,7 @@ class Credentials:
 
         It asks for the tls-server-name by itself, if there is one.
         """
-        self._reload_files()
+        self._files.current()
         return self._context
 
     async def token(self) -> str | None:
@@ -116,7 +118,7 @@ class Credentials:
         async with self._lock:
             now = self._clock()
             if now >= self._files_due:
-                self._reload_files()
+                self._files.current()
                 self._files_due = now + FILE_CHECK_SECONDS
             if now >= self._token_due:
                 await self._renew_token()
@@ -154,30 +156,20 @@ class Credentials:
         self._issued_at = self._clock()
         self._token_due = self._issued_at + max(issued.lifetime, self._source.min_interval)
 
-    def _reload_files(self) -> None:
-        if self._signatures == [source.signature() if source else (0, 0, 0) for source in self._files]:
-            return
-        try:
-            changed = self._read_files()
-        except CredentialsError as error:
-            logger.warning("certificates not reloaded, the last ones stay in use reason=%s", error)
-            return
-        if changed:
-            self.generation += 1
-            logger.info("certificates reloaded generation=%d", self.generation)
-
-    def _read_files(self) -> bool:
-        signatures = [source.signature() if source else (0, 0, 0) for source in self._files]
-        ca, certificate, key = (source.read() if source else None for source in self._files)
+    def _take(self, ca: bytes | None, certificate: bytes | None, key: bytes | None) -> None:
         identity = certificate + b"\n" + key + b"\n" if certificate is not None and key is not None else None
-        context = self._build_context(ca, self._issued_identity or identity)
-        changed = bool(self._signatures) and (ca, identity) != (self.ca_pem, self._file_identity)
-        self.ca_pem, self._file_identity, self._context = ca, identity, context
-        self._signatures = signatures
-        return changed
+        self._context = self._build_context(ca, self._issued_identity or identity)
+        self.ca_pem, self._file_identity = ca, identity
+        self.generation += 1
+
+    def _tell_reload(self, error: Exception | None) -> None:
+        if error is None:
+            logger.info("certificates reloaded generation=%d", self.generation)
+        else:
+            logger.warning("certificates not reloaded, the last ones stay in use reason=%s", error)
 
     def _build_context(self, ca: bytes | None, identity: bytes | None) -> ssl.SSLContext:
-        label = self._files[0].label if self._files[0] else "certificate-authority"
+        label = self._sources[0].label if self._sources[0] else "certificate-authority"
         context = verifying_context(ca, label, server_name=self.tls_server_name)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if self.insecure:
@@ -204,16 +196,13 @@ def load_credentials(
     Raises:
         CredentialsError: with the file and field that is missing or malformed.
     """
-    if kubeconfig is not None:
-        return _from_kubeconfig([kubeconfig], context, environment, master)
-    listed = [Path(part).expanduser() for part in environment.get("KUBECONFIG", "").split(os.pathsep) if part]
-    if listed:
-        return _from_kubeconfig(listed, context, environment, master)
-    if environment.get("KUBERNETES_SERVICE_HOST") and context is None:
+    parts = environment.get("KUBECONFIG", "").split(os.pathsep)
+    listed = [Path(part).expanduser() for part in parts if part] if kubeconfig is None else [kubeconfig]
+    if not listed and environment.get("KUBERNETES_SERVICE_HOST") and context is None:
         if master is not None:
             raise CredentialsError("--master: needs a kubeconfig: the token of a pod is for its own cluster")
         return _in_cluster(environment, service_account_folder)
-    return _from_kubeconfig([Path("~/.kube/config").expanduser()], context, environment, master)
+    return _from_kubeconfig(listed or [Path("~/.kube/config").expanduser()], context, environment, master)
 
 
 def _in_cluster(environment: Mapping[str, str], folder: Path) -> Credentials:

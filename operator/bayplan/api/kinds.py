@@ -22,7 +22,6 @@ class Resource:
     group: str
     plural: str
     namespaced: bool = False
-    version: str = "v1"
     granted_by: str = "base"
 
     @property
@@ -33,7 +32,7 @@ class Resource:
     @property
     def api_version(self) -> str:
         """What `apiVersion` says, such as `storage.k8s.io/v1`."""
-        return f"{self.group}/{self.version}" if self.group else self.version
+        return f"{self.group}/v1" if self.group else "v1"
 
     @property
     def path(self) -> str:

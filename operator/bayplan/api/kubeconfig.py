@@ -161,7 +161,7 @@ def proxy_from_environment(server: str, environment: Mapping[str, str]) -> str |
     """
     parts = urlsplit(server)
     host = (parts.hostname or "").lower()
-    if host == "localhost" or _is_loopback(host):
+    if is_local(host):
         return None
     variable = f"{parts.scheme}_proxy"
     proxy = environment.get(variable.upper()) or environment.get(variable)
@@ -182,8 +182,9 @@ def is_address(host: str) -> bool:
     return True
 
 
-def _is_loopback(host: str) -> bool:
-    return is_address(host) and ipaddress.ip_address(host).is_loopback
+def is_local(host: str) -> bool:
+    """Whether a host or an address is this machine's own."""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
 def _excludes(rule: str, host: str, port: int | None) -> bool:

@@ -8,7 +8,7 @@ import msgspec
 
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.meta_objects import ObjectMeta, key_of
-from bayplan.api.watch_event import outline_of, raw_event_decoder
+from bayplan.api.watch_event import Identity, outline_of, raw_event_decoder
 from bayplan.api.watch_source import AnswerError, BrokenStreamError
 
 logger = logging.getLogger(__name__)
@@ -49,13 +49,18 @@ class Handler(Protocol[T_contra]):
 class ObjectStore(Generic[T]):
     """The last known version of each object by key, passing each change to the handler exactly once.
 
-    Relied on by `Reflector`. Keys are "namespace/name", or the name alone for cluster-scoped objects. Versions seen
-    before (same UID and resource version) are dropped, as long as it `trusts_versions`. Another UID under a known name
-    is a deletion and an addition.
+    Relied on by `Reflector`, which gives it what lists and watches bring. Keys are "namespace/name", or the name alone
+    for cluster-scoped objects. Versions seen before (same UID and resource version) are dropped, as long as it
+    `trusts_versions`. Another UID under a known name is a deletion and an addition.
     """
 
     def __init__(
-        self, handler: Handler[T], *, on_undecodable: Callable[[str, str], None], keep_undecodable: bool
+        self,
+        object_type: type[T],
+        handler: Handler[T],
+        *,
+        on_undecodable: Callable[[str, str], None],
+        keep_undecodable: bool,
     ) -> None:
         self.objects: dict[str, T] = {}
         self.trusts_versions = True
@@ -63,69 +68,6 @@ class ObjectStore(Generic[T]):
         self._on_undecodable = on_undecodable
         self._keep_undecodable = keep_undecodable
         self._undecodable: dict[str, str] = {}
-
-    def put(self, key: str, obj: T) -> None:
-        """Take the current version of an object."""
-        old = self.objects.get(key)
-        if self._undecodable:
-            self._undecodable.pop(key, None)
-        if old is None:
-            self.objects[key] = obj
-            self._call(self._handler.on_add, key, obj)
-        elif old.metadata.uid != obj.metadata.uid:
-            self.remove(key)
-            self.objects[key] = obj
-            self._call(self._handler.on_add, key, obj)
-        elif old.metadata.resource_version != obj.metadata.resource_version or not self.trusts_versions:
-            self.objects[key] = obj
-            self._call(self._handler.on_update, key, old, obj)
-
-    def put_undecodable(self, key: str, uid: str, resource_version: str, error: str) -> None:
-        """Take note of a version that cannot be read; the object's last readable one is kept or dropped.
-
-        Kept, capacity it holds stays held (pods). Dropped, nothing is decided on outdated facts (nodes).
-        """
-        version = f"{uid}@{resource_version}"
-        if self._undecodable.get(key) != version:
-            self._undecodable[key] = version
-            self._call(self._on_undecodable, key, key, error)
-        old = self.objects.get(key)
-        if old is not None and (not self._keep_undecodable or old.metadata.uid != uid):
-            self._drop(key)
-
-    def remove(self, key: str, uid: str | None = None) -> None:
-        """Forget an object that is gone; with `uid`, only if it is that one and not a namesake."""
-        self._undecodable.pop(key, None)
-        old = self.objects.get(key)
-        if old is not None and (uid is None or old.metadata.uid == uid):
-            self._drop(key)
-
-    def keys_outside(self, present: Collection[str]) -> list[str]:
-        """Return the keys a complete list no longer holds."""
-        for key in [key for key in self._undecodable if key not in present]:
-            del self._undecodable[key]
-        return [key for key in self.objects if key not in present]
-
-    def _drop(self, key: str) -> None:
-        self._call(self._handler.on_delete, key, self.objects.pop(key))
-
-    @staticmethod
-    def _call(function: Callable[..., None], key: str, *arguments: object) -> None:
-        try:
-            function(*arguments)
-        except Exception:
-            # One object that breaks its owner must not blind the scheduler to all the others.
-            logger.exception("handler failed call=%s object=%r", function.__name__, key)
-
-
-class WatchLines(Generic[T]):
-    """Decodes objects of one type and has the store hold them; the reflector relies on it for every object.
-
-    An object that cannot be decoded is the store's to report.
-    """
-
-    def __init__(self, store: ObjectStore[T], object_type: type[T]) -> None:
-        self._store = store
         event_type = msgspec.defstruct("Event", [("type", str), ("object", object_type)])
         self._event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event_type)
         self._object_decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(object_type)
@@ -150,6 +92,26 @@ class WatchLines(Generic[T]):
         self._put(obj)
         return version
 
+    def put(self, raw: msgspec.Raw) -> str:
+        """Take an object that is still JSON, and return its key."""
+        try:
+            return self._put(self._object_decoder.decode(raw))
+        except DECODE_ERRORS as error:
+            return self._put_undecodable(outline_of(raw).metadata, str(error))
+
+    def remove(self, key: str, uid: str | None = None) -> None:
+        """Forget an object that is gone; with `uid`, only if it is that one and not a namesake."""
+        self._undecodable.pop(key, None)
+        old = self.objects.get(key)
+        if old is not None and (uid is None or old.metadata.uid == uid):
+            self._drop(key)
+
+    def keys_outside(self, present: Collection[str]) -> list[str]:
+        """Return the keys a complete list no longer holds."""
+        for key in [key for key in self._undecodable if key not in present]:
+            del self._undecodable[key]
+        return [key for key in self.objects if key not in present]
+
     def _take_raw(self, line: bytes) -> str:
         """Take a deletion, a bookmark or an error, or an object that does not decode."""
         try:
@@ -161,23 +123,49 @@ class WatchLines(Generic[T]):
             raise AnswerError(outline.code or 500, f"{outline.reason}: {outline.message}")
         identity = outline.metadata
         if event.type == "DELETED":
-            self._store.remove(identity.key, identity.uid)
+            self.remove(identity.key, identity.uid)
         elif event.type in {"ADDED", "MODIFIED"}:
             self.put(event.object)
         return identity.resource_version
 
-    def put(self, raw: msgspec.Raw) -> str:
-        """Take an object that is still JSON, and return its key."""
-        try:
-            obj = self._object_decoder.decode(raw)
-        except DECODE_ERRORS as error:
-            identity = outline_of(raw).metadata
-            self._store.put_undecodable(identity.key, identity.uid, identity.resource_version, str(error))
-            return identity.key
-        return self._put(obj)
-
     def _put(self, obj: T) -> str:
-        meta = obj.metadata
-        key = key_of(meta)
-        self._store.put(key, obj)
+        key = key_of(obj.metadata)
+        old = self.objects.get(key)
+        if self._undecodable:
+            self._undecodable.pop(key, None)
+        if old is None:
+            self.objects[key] = obj
+            self._call(self._handler.on_add, key, obj)
+        elif old.metadata.uid != obj.metadata.uid:
+            self.remove(key)
+            self.objects[key] = obj
+            self._call(self._handler.on_add, key, obj)
+        elif old.metadata.resource_version != obj.metadata.resource_version or not self.trusts_versions:
+            self.objects[key] = obj
+            self._call(self._handler.on_update, key, old, obj)
         return key
+
+    def _put_undecodable(self, identity: Identity, error: str) -> str:
+        """Take note of a version that cannot be read; the object's last readable one is kept or dropped.
+
+        Kept, capacity it holds stays held (pods). Dropped, nothing is decided on outdated facts (nodes).
+        """
+        key, version = identity.key, f"{identity.uid}@{identity.resource_version}"
+        if self._undecodable.get(key) != version:
+            self._undecodable[key] = version
+            self._call(self._on_undecodable, key, key, error)
+        old = self.objects.get(key)
+        if old is not None and (not self._keep_undecodable or old.metadata.uid != identity.uid):
+            self._drop(key)
+        return key
+
+    def _drop(self, key: str) -> None:
+        self._call(self._handler.on_delete, key, self.objects.pop(key))
+
+    @staticmethod
+    def _call(function: Callable[..., None], key: str, *arguments: object) -> None:
+        try:
+            function(*arguments)
+        except Exception:
+            # One object that breaks its owner must not blind the scheduler to all the others.
+            logger.exception("handler failed call=%s object=%r", function.__name__, key)

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from http import HTTPStatus
 from typing import Any, Generic
 
 import aiohttp
@@ -14,13 +15,12 @@ import aiohttp
 from bayplan.api.backoff import Backoff, ServerContact, WatchTiming, in_slices, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.api.object_store import Handler, ObjectStore, T, WatchLines
+from bayplan.api.object_store import Handler, ObjectStore, T
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, VersionHistory, WatchSource, list_pages
 from bayplan.logs.formats import V2
 
 logger = logging.getLogger(__name__)
 
-GONE = 410
 # After so many answered refusals in a row the resource version itself is suspect: list again.
 RELIST_AFTER_REFUSALS = 5
 # A watch that lived so long was healthy: what ends it is a new trouble, not the old one.
@@ -86,7 +86,10 @@ class Reflector(Generic[T]):
         self._timing = timing or WatchTiming()
         self._handler = handler
         self._store: ObjectStore[T] = ObjectStore(
-            handler, on_undecodable=on_undecodable or self._log_undecodable, keep_undecodable=keep_undecodable
+            object_type,
+            handler,
+            on_undecodable=on_undecodable or self._log_undecodable,
+            keep_undecodable=keep_undecodable,
         )
         self.objects = self._store.objects
         self._source = open_source(
@@ -94,13 +97,10 @@ class Reflector(Generic[T]):
         )
         self._selector = {"fieldSelector": field_selector} if field_selector else {}
         self._page_size = page_size
-        self._lines = WatchLines(self._store, object_type)
         self._clock = clock
         self._sleep = sleep
         self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
-        self._backoff = Backoff(
-            self._timing.first_delay, self._timing.longest_delay, self._timing.longest_outage_delay, self._rng
-        )
+        self._backoff = Backoff(self._timing.first_delay, rng=self._rng)
         self._resource_version = ""
         self._refusals = 0
         self._expired_at_once = False
@@ -165,7 +165,7 @@ class Reflector(Generic[T]):
             self.refused_with, self._refused_at = error.status, now
         reported = self._on_refused is not None and self._on_refused(error.status, str(error), now - self._refused_at)
         self._refusals += 1
-        gone = error.status == GONE
+        gone = error.status == HTTPStatus.GONE
         # An expired version is the normal end of a long gap: the list after it need not wait, whatever failed before.
         # A version that has just been listed is another matter.
         at_once = gone and (self._was_steady() or not self._expired_at_once)
@@ -222,7 +222,7 @@ class Reflector(Generic[T]):
                 self._went_back |= self._history.went_back(page.metadata.resource_version)
                 anew = self._anew or self._went_back
                 self._store.trusts_versions = not anew
-            await self._in_slices(page.items or [], lambda raw: present.add(self._lines.put(raw)))
+            await self._in_slices(page.items or [], lambda raw: present.add(self._store.put(raw)))
         await self._in_slices(self._store.keys_outside(present), self._store.remove)
         self._store.trusts_versions = True
         self._anew = self._anew and not anew
@@ -268,7 +268,7 @@ class Reflector(Generic[T]):
                 self._on_applied(self._clock() - self._last_contact)
 
     def _apply(self, line: bytes) -> None:
-        resource_version = self._lines.take(line)
+        resource_version = self._store.take(line)
         if resource_version:
             self._resource_version = resource_version
             self._last_event = self._clock()

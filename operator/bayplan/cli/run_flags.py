@@ -83,7 +83,7 @@ class LeaderElectionFlags:
     )
     ignore_other_leases: bool = flag(
         "--ignore-other-leases",
-        "Unless told to contend, schedule without looking whether another scheduler of the same pods leads.",
+        "Schedule without looking whether another scheduler of the same pods leads.",
     )
 
     def applied_to(self, settings: LeaderElection, environment: Mapping[str, str]) -> LeaderElection:

@@ -21,6 +21,7 @@ from bayplan.config.document import WatchedFile
 from bayplan.config.errors import FieldNote, note_lines
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.app import App
+from bayplan.controller.build import build
 from bayplan.controller.reload import ConfigurationSource, own_pod
 from bayplan.logs.setup import write_aside
 from bayplan.server.options import ServingOptions
@@ -96,18 +97,20 @@ def serve(
         named = configuration.client_connection.kubeconfig
         file = flags.kubeconfig or (Path(named) if named else None)
         credentials = load_credentials(file, flags.context, master=flags.master)
-        app = App(
+        # The role of an installation's replicas allows no look at other Leases, and they are not to wait for it.
+        is_replica = configuration.leader_election.leader_elect and "KUBERNETES_SERVICE_HOST" in os.environ
+        parts = build(
             configuration,
             credentials,
-            serving,
             source,
-            heeds_other_leases=not election.ignore_other_leases,
+            serving=serving,
+            heeds_other_leases=not (election.ignore_other_leases or is_replica),
             rejection_backoff_seconds=float(flags.kubelet_rejection_backoff),
             unschedulable_seconds=deprecated.unschedulable_seconds,
         )
         write_aside()
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.
-        end_process(await app.run())
+        end_process(await App(parts).run())
 
     try:
         uvloop.run(schedule())

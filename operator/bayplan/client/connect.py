@@ -19,7 +19,7 @@ from bayplan.api.trust import verifying_context
 from bayplan.client.errors import CannotLogInError, ClientError, answer_to, unexpected
 from bayplan.client.leader import Target, find_leader, find_namespace
 from bayplan.client.port_forward import LOCAL, port_forward
-from bayplan.client.scheduler_client import SchedulerClient
+from bayplan.client.scheduler_client import SchedulerClient, session_with
 
 SECURE_PORT: Final = 10259
 _MAX_FILE_BYTES: Final = 2**20
@@ -57,19 +57,19 @@ async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
     if target.server is not None:
         url = _checked_server(target)
         token = _nobody if url.startswith("http://") else await _token_for_server(target, stack)
-        return await stack.enter_async_context(SchedulerClient(url, token, tls=_tls(target)))
+        return SchedulerClient(url, token, await stack.enter_async_context(session_with(_tls(target))))
     if target.namespace is None and (target.own_token or target.token_file is not None):
         # What was only found might be somebody else's.
         raise CannotLogInError(
             "say by --scheduler-namespace whose pods may see the token of --own-token or --token-file"
         )
     credentials = load_credentials(target.kubeconfig, target.context)
-    api = await _api(credentials, stack)
+    api = _api(credentials, stack)
     pod = await find_leader(api, target)
-    token = _given_token(target, credentials) or _ReaderToken(api, pod.namespace)
+    token = _given_token(target, credentials) or _of_reader(api, pod.namespace)
     port = await stack.enter_async_context(port_forward(credentials, pod.namespace, pod.name, SECURE_PORT))
-    url = f"https://{LOCAL}:{port}"
-    return await stack.enter_async_context(SchedulerClient(url, token, tls=_unverified()))
+    session = await stack.enter_async_context(session_with(_unverified()))
+    return SchedulerClient(f"https://{LOCAL}:{port}", token, session)
 
 
 async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
@@ -79,11 +79,11 @@ async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
     given = _given_token(target, credentials)
     if given is not None:
         return given
-    api = await _api(credentials, stack)
-    return _ReaderToken(api, await find_namespace(api, target.namespace, target.lease))
+    api = _api(credentials, stack)
+    return _of_reader(api, await find_namespace(api, target.namespace, target.lease))
 
 
-async def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
+def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
     api = ApiClient(credentials, qps=_REQUESTS_PER_SECOND, burst=int(_REQUESTS_PER_SECOND))
     stack.push_async_callback(api.close)
     return api
@@ -163,51 +163,48 @@ class _TokenRequest(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-class _ReaderToken:
-    """Gives tokens of the ServiceAccount `bayplan-reader` that last ten minutes; whoever asks a scheduler relies on it.
+def _of_reader(api: ApiClient, namespace: str) -> Token:
+    """Give tokens of the ServiceAccount `bayplan-reader` that last ten minutes; whoever asks a scheduler relies on it.
 
     The scheduler's pod is shown no other credentials: what it could do with this token is to read what it tells anyway.
     A token is asked for when one is needed, and again when most of its time is over. Raises ClientError where there is
     none, with the right that is missing.
     """
+    known, until = "", 0.0
 
-    def __init__(self, api: ApiClient, namespace: str) -> None:
-        self._api = api
-        self._namespace = namespace
-        self._token = ""
-        self._until = 0.0
+    async def token() -> str:
+        nonlocal known, until
+        now = time.monotonic()
+        if now >= until:
+            known, until = await _request(api, namespace), now + _RENEWED_AFTER * _LIFETIME_SECONDS
+        return known
 
-    async def __call__(self) -> str:
-        """Return a token that still holds for a while."""
-        if not self._token or time.monotonic() >= self._until:
-            now = time.monotonic()
-            self._token = await self._request()
-            self._until = now + _RENEWED_AFTER * _LIFETIME_SECONDS
-        return self._token
+    return token
 
-    async def _request(self) -> str:
-        account = f"{self._namespace}/{READER}"
-        path = f"/api/v1/namespaces/{path_segment(self._namespace)}/serviceaccounts/{READER}/token"
-        body = {
-            "apiVersion": "authentication.k8s.io/v1",
-            "kind": "TokenRequest",
-            "spec": {"expirationSeconds": _LIFETIME_SECONDS},
-        }
-        answer = await answer_to(self._api, "POST", path, msgspec.json.encode(body))
-        if answer.status == HTTPStatus.NOT_FOUND:
-            raise ClientError(
-                f"there is no ServiceAccount {account} to ask with: it comes with the manifests; "
-                "or give a token of your own, by --token-file or --own-token"
-            )
-        if answer.status == HTTPStatus.FORBIDDEN:
-            raise ClientError(
-                f"you may not have a token of ServiceAccount {account}: the right to it is `create` of "
-                "serviceaccounts/token; or give a token of your own, by --token-file or --own-token"
-            )
-        try:
-            token = msgspec.json.decode(answer.body, type=_TokenRequest).status.token
-        except DECODE_ERRORS:
-            token = ""
-        if not token:
-            raise unexpected(f"no token of ServiceAccount {account}", answer)
-        return token
+
+async def _request(api: ApiClient, namespace: str) -> str:
+    account = f"{namespace}/{READER}"
+    path = f"/api/v1/namespaces/{path_segment(namespace)}/serviceaccounts/{READER}/token"
+    body = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": _LIFETIME_SECONDS},
+    }
+    answer = await answer_to(api, "POST", path, msgspec.json.encode(body))
+    if answer.status == HTTPStatus.NOT_FOUND:
+        raise ClientError(
+            f"there is no ServiceAccount {account} to ask with: it comes with the manifests; "
+            "or give a token of your own, by --token-file or --own-token"
+        )
+    if answer.status == HTTPStatus.FORBIDDEN:
+        raise ClientError(
+            f"you may not have a token of ServiceAccount {account}: the right to it is `create` of "
+            "serviceaccounts/token; or give a token of your own, by --token-file or --own-token"
+        )
+    try:
+        token = msgspec.json.decode(answer.body, type=_TokenRequest).status.token
+    except DECODE_ERRORS:
+        token = ""
+    if not token:
+        raise unexpected(f"no token of ServiceAccount {account}", answer)
+    return token

@@ -1,11 +1,17 @@
 """What can go wrong between a person and a running scheduler; each text is one line that says what to do."""
 
+from http import HTTPStatus
+
 from bayplan.api.client import ApiClient, ApiResponse, decode_status
 from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.live_paths import RefusedQuestionError
 
 
-class ClientError(Exception):
-    """Raised for everything that a command prints as one line before it ends."""
+class ClientError(RefusedQuestionError):
+    """Raised for everything that a command prints as one line before it ends, and a page is refused with."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(HTTPStatus.SERVICE_UNAVAILABLE, message)
 
 
 class RefusedError(ClientError):
@@ -13,7 +19,7 @@ class RefusedError(ClientError):
 
     def __init__(self, status: int, message: str) -> None:
         super().__init__(message)
-        self.status = status
+        self.status = HTTPStatus(status)
 
 
 class CannotLogInError(ClientError):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import click
 import msgspec
@@ -12,10 +12,12 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
+from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Pod
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.config.flags import CONTEXT, KUBECONFIG, flag
+from bayplan.scheduler.api_calls import pod_path
 
 LEASE: Final = "bayplan"
 """The Lease of the manifests."""
@@ -70,23 +72,15 @@ class SchedulerPod:
     name: str
 
 
-class _LeaseSpec(msgspec.Struct, rename="camel"):
+class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
-
-
-class _Lease(msgspec.Struct):
-    spec: _LeaseSpec = msgspec.field(default_factory=_LeaseSpec)
-
-
-class _PodSpec(msgspec.Struct, rename="camel"):
     service_account_name: str = ""
 
 
-class _Pod(msgspec.Struct):
-    spec: _PodSpec
+class _Object(msgspec.Struct):
+    """A Lease or a pod."""
 
-
-_Kind = TypeVar("_Kind", _Lease, _Pod)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 async def find_namespace(api: ApiClient, namespace: str | None = None, lease: str = LEASE) -> str:
@@ -131,12 +125,13 @@ async def find_leader(api: ApiClient, target: Target) -> SchedulerPod:
     """
     namespace = await find_namespace(api, target.namespace, target.lease)
     where = f"Lease {namespace}/{target.lease}"
-    holder = (await _read(api, where, _path_of(namespace, target.lease), "leases", _Lease)).spec.holder_identity or ""
+    holder = (await _read(api, where, _path_of(namespace, target.lease), "leases")).holder_identity or ""
     if not holder:
         raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")
     name = holder.rpartition("_")[0] or holder
-    path = f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
-    account = (await _read(api, f"pod {namespace}/{name}", path, "pods", _Pod)).spec.service_account_name
+    no_pod = f"{holder[:253]!a} holds {where} and is no pod there, as where `bayplan run` was started by hand"
+    found = await _read(api, f"pod {namespace}/{name}", pod_path(namespace, name), "pods", missing=no_pod)
+    account = found.service_account_name
     if account != target.service_account:
         raise ClientError(
             f"pod {namespace}/{name} holds {where} but runs under ServiceAccount {account!a}, not "
@@ -149,19 +144,19 @@ def _path_of(namespace: str, lease: str) -> str:
     return f"/apis/coordination.k8s.io/v1/namespaces/{path_segment(namespace)}/leases/{path_segment(lease)}"
 
 
-async def _read(api: ApiClient, what: str, path: str, plural: str, kind: type[_Kind]) -> _Kind:
+async def _read(api: ApiClient, what: str, path: str, plural: str, *, missing: str = "") -> _Spec:
     answer = await answer_to(api, "GET", path)
     if answer.status == HTTPStatus.NOT_FOUND:
         raise NotReachedError(
-            f"there is no {what}: say where the scheduler runs by --scheduler-namespace and --lease, or ask it at its "
-            "own address, by --server"
+            f"{missing or f'there is no {what}'}: say where the scheduler runs by --scheduler-namespace and --lease, "
+            "or ask it at its own address, by --server"
         )
     if answer.status == HTTPStatus.FORBIDDEN:
         raise ClientError(f"you may not read {what}: the right to it is `get` of {plural} there")
     if answer.status != HTTPStatus.OK:
         raise unexpected(what, answer)
     try:
-        return msgspec.json.decode(answer.body, type=kind)
+        return msgspec.json.decode(answer.body, type=_Object).spec
     except DECODE_ERRORS:
         raise ClientError(f"{what} cannot be read") from None
 
@@ -173,8 +168,7 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
     except CredentialsError:
         return None
     try:
-        path = f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
-        answer = await answer_to(api, "GET", path)
+        answer = await answer_to(api, "GET", pod_path(namespace, name))
     except NotReachedError:
         return None
     finally:
@@ -190,7 +184,7 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
 
 
 def _told(pod: Pod) -> str:
-    key = f"{pod.metadata.namespace}/{pod.metadata.name}"
+    key = key_of(pod.metadata)
     if pod.status.phase in {"Succeeded", "Failed"}:
         return f"pod {key} has ended: {pod.status.phase}"
     where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""

@@ -9,8 +9,8 @@ from typing import Final
 import aiohttp
 
 from bayplan.api.credentials import Credentials
-from bayplan.api.kinds import path_segment
 from bayplan.client.errors import ClientError, NotReachedError
+from bayplan.scheduler.api_calls import pod_path
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,7 @@ class _Forward:
         self._session = session
         self._credentials = credentials
         self._pod = f"{namespace}/{pod}"
-        path = f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(pod)}/portforward?ports={port}"
-        self._url = credentials.server + path
+        self._url = f"{credentials.server}{pod_path(namespace, pod)}/portforward?ports={port}"
         self._tasks: set[asyncio.Task[object]] = set()
 
     async def open(self) -> aiohttp.ClientWebSocketResponse:

@@ -3,8 +3,7 @@
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 from urllib.parse import quote
 
 import aiohttp
@@ -26,38 +25,28 @@ _CHUNK_BYTES: Final = 2**18
 _LONGEST_TEXT: Final = 400
 
 
+def session_with(tls: ssl.SSLContext) -> aiohttp.ClientSession:
+    """Return connections to one scheduler, whose certificate `tls` verifies."""
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(ssl=tls, limit=4),
+        timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        trust_env=False,
+    )
+
+
 class SchedulerClient:
     """Asks one scheduler at `url`; `bayplan explain` and `bayplan web` rely on it.
 
-    `token` gives the bearer token of each request, None for none; `tls` says how the peer is verified, and without it
-    that is by the system's authorities. Used as an async context manager. Every method raises RefusedError where the
-    scheduler says no, with its words, and NotReachedError where it does not answer. No redirect is followed, so the
-    token goes nowhere else.
+    `token` gives the bearer token of each request, None for none; `session` says how the peer is verified. Every method
+    raises RefusedError where the scheduler says no, with its words, and NotReachedError where it does not answer. No
+    redirect is followed, so the token goes nowhere else.
     """
 
-    def __init__(
-        self, url: str, token: Callable[[], Awaitable[str | None]], *, tls: ssl.SSLContext | None = None
-    ) -> None:
+    def __init__(self, url: str, token: Callable[[], Awaitable[str | None]], session: aiohttp.ClientSession) -> None:
         self.url = url.rstrip("/")
         self._token = token
-        self._tls = tls
-        self._session: aiohttp.ClientSession | None = None
-
-    async def __aenter__(self) -> Self:
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(ssl=True if self._tls is None else self._tls, limit=4),
-            timeout=aiohttp.ClientTimeout(total=_ANSWER_SECONDS, connect=_CONNECT_SECONDS),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            trust_env=False,
-        )
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        self._session = session
 
     async def summary(self) -> Answer:
         """Who it is, by what it packs, and how full the cluster is."""
@@ -92,7 +81,6 @@ class SchedulerClient:
         return await self._ask("POST", SIMULATE, query={"count": count} if count else {}, body=body)
 
     async def _ask(self, method: str, path: str, *, query: Mapping[str, str] = {}, body: bytes | None = None) -> Answer:
-        assert self._session is not None, "used outside of `async with`"
         token = await self._token()
         headers = {"Accept": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"})}
         try:

@@ -12,16 +12,12 @@ from functools import partial
 from typing import Any, Final
 
 from bayplan import __version__
-from bayplan.api.credentials import Credentials
-from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration, ScoringStrategy
-from bayplan.controller.build import build
+from bayplan.config.types import Profile, ScoringStrategy
+from bayplan.controller.build import Parts
 from bayplan.controller.leadership import GIVE_UP_SECONDS, Leadership, SecondSchedulerError
-from bayplan.controller.reload import ConfigurationSource
 from bayplan.framework.runtime import Framework
 from bayplan.leaderelection.elector import LeaseLostError
-from bayplan.server.options import ServingOptions
-
-_FIT = "NodeResourcesFit"
+from bayplan.live.cluster_view import scoring_fit
 
 
 def profiles_with_strategy(profiles: Iterable[Profile], frameworks: Mapping[str, Framework]) -> str:
@@ -30,13 +26,12 @@ def profiles_with_strategy(profiles: Iterable[Profile], frameworks: Mapping[str,
 
 
 def _strategy(profile: Profile, framework: Framework) -> str:
-    plugins = [entry.plugin.name for entry in framework.scores]
-    args = profile.plugin_config.get(_FIT)
-    if _FIT in plugins and isinstance(args, NodeResourcesFitArgs):
-        if args.scoring_strategies:
-            return " + ".join([f"{each.weight} {_shown(each.strategy)}" for each in args.scoring_strategies])
-        return _shown(args.scoring_strategy)
-    return "without NodeResourcesFit" if plugins else "the first node that fits"
+    args = scoring_fit(profile, framework)
+    if args is None:
+        return "without NodeResourcesFit" if framework.scores else "the first node that fits"
+    if args.scoring_strategies:
+        return " + ".join([f"{each.weight} {_shown(each.strategy)}" for each in args.scoring_strategies])
+    return _shown(args.scoring_strategy)
 
 
 def _shown(strategy: ScoringStrategy) -> str:
@@ -67,34 +62,13 @@ _ELECTION = "leader election"
 
 
 class App:
-    """One scheduler process, from its configuration to its exit code.
+    """One scheduler process, from its `parts` to its exit code.
 
-    Metrics and health are served as `serving` says; `parts` is what it runs. What changes at `source` is taken over, at
-    once after SIGHUP. See `build` for the rest.
+    A changed configuration is taken over while it runs, at once after SIGHUP.
     """
 
-    def __init__(
-        self,
-        configuration: SchedulerConfiguration,
-        credentials: Credentials,
-        serving: ServingOptions,
-        source: ConfigurationSource | None = None,
-        *,
-        heeds_other_leases: bool = False,
-        rejection_backoff_seconds: float = 0.0,
-        unschedulable_seconds: float = 300.0,
-    ) -> None:
-        self.parts = build(
-            configuration,
-            credentials,
-            source,
-            serving=serving,
-            heeds_other_leases=heeds_other_leases,
-            rejection_backoff_seconds=rejection_backoff_seconds,
-            unschedulable_seconds=unschedulable_seconds,
-        )
-        self._server = credentials.server
-        self._profiles = configuration.profiles
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
         self._stop = asyncio.Event()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._failed: BaseException | None = None
@@ -103,7 +77,7 @@ class App:
     async def run(self) -> int:
         """Schedule until told to stop; 0 after a signal, 1 if a part that must not end did, or the lease is lost.
 
-        2 if another schedules the same pods, and this process was told not to contend with it.
+        2 if another schedules the same pods and this process was told not to contend with it, or that cannot be known.
         """
         parts = self.parts
         for signum in (signal.SIGTERM, signal.SIGINT):
@@ -117,6 +91,9 @@ class App:
         self._spawn("dispatcher", parts.scheduler.dispatcher.run())
         for name, work in (parts.serving.work() | parts.watches.work()).items():
             self._spawn(name, work)
+        if parts.leadership is not None:
+            # From the start, so that what keeps it from leading is told before all kinds are listed.
+            self._spawn(_ELECTION, parts.leadership.contend())
         try:
             if await self._synced():
                 cache = parts.scheduler.cache
@@ -146,9 +123,9 @@ class App:
     def _tell_start(self) -> None:
         parts = self.parts
         identity = socket.gethostname() if parts.leadership is None else parts.leadership.identity
-        profiles = profiles_with_strategy(self._profiles, parts.scheduler.frameworks)
+        profiles = profiles_with_strategy(parts.reload.configuration.profiles, parts.scheduler.frameworks)
         text = "bayplan starts version=%s server=%s profiles=%r identity=%s"
-        logger.info(text, __version__, self._server, profiles, identity)
+        logger.info(text, __version__, parts.contact.server, profiles, identity)
 
     def _told_to_stop(self, signum: signal.Signals) -> None:
         logger.info("told to stop, ending signal=%s", signum.name)
@@ -174,7 +151,7 @@ class App:
             self._spawn(_KOPF, self.parts.operator.run())
             if (leadership := self.parts.leadership) is not None:
                 # Watches, kopf and queue keep a standby warm: it decides at once when it is its turn.
-                self._spawn(_ELECTION, leadership.contend())
+                leadership.warm.set()
                 self._spawn("collection", self._collect_while_standing_by(leadership))
                 await leadership.won()
             await self.parts.scheduler.run()

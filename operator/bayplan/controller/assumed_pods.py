@@ -3,14 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from bayplan.api.client import ApiClient
 from bayplan.api.objects import Pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
-from bayplan.controller.watches import Watches
 from bayplan.scheduler.binder import fetch_pod
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
@@ -27,18 +26,17 @@ class AssumedPods:
 
     A pod that was bound, ran and ended while the watch of pods on nodes had a gap is in no later list: nothing would
     ever take it off its node. One that was never bound after all, by an error or because the API server's data went
-    back, would be nobody's. `assumed` gives the pods counted on the scheduler's word whose bind is over, and
-    `is_assumed` tells whether one is still among them. `ended` is told of those that are gone, and `unbound`,
-    with what the API server shows, of those that it has shown without a node for longer than a bind can take, so that
-    none can land any more. Pods that still run are left alone: the watch will show them. `clock` is in seconds and
-    never goes back.
+    back, would be nobody's. `ended` is told of those that are gone. Those that the API server has shown without a node
+    for longer than a bind can take, so that none can land any more, are tried again. Pods that still run are left
+    alone: the watch will show them. So are those whose bind is under way, which looks after them. `clock` is in seconds
+    and never goes back.
     """
 
     client: ApiClient
-    assumed: Callable[[], Collection[PodInfo]]
-    is_assumed: Callable[[str], bool]
+    cache: Cache
+    scheduler: Scheduler
+    pending: PendingPodEvents
     ended: Callable[[Pod], None]
-    unbound: Callable[[Pod], None]
     clock: Callable[[], float] = time.monotonic
     _seen: set[str] = field(default_factory=set, init=False)
     _unbound_since: dict[str, float] = field(default_factory=dict, init=False)
@@ -51,11 +49,11 @@ class AssumedPods:
 
     async def once(self) -> None:
         """Ask about each pod that was assumed the last time already; no answer leaves a pod as it is."""
-        assumed = {pod.uid: pod for pod in self.assumed()}
+        assumed = {pod.uid: pod for pod in self.cache.assumed_pods() if not self.scheduler.is_binding(pod.uid)}
         for uid in assumed.keys() & self._seen:
             pod = assumed[uid]
             status, found = await fetch_pod(self.client, pod.namespace, pod.name)
-            if self.is_assumed(uid):
+            if self.cache.is_assumed(uid) and not self.scheduler.is_binding(uid):
                 self._compare(pod, status, found)
         self._seen = set(assumed)
         self._unbound_since = {uid: at for uid, at in self._unbound_since.items() if uid in assumed}
@@ -73,24 +71,7 @@ class AssumedPods:
             since = self._unbound_since.setdefault(pod.uid, self.clock())
             if self.clock() - since >= LONGEST_BIND_SECONDS:
                 logger.warning("pod is not bound although it was assumed to be, and is tried again pod=%r", pod.key)
-                self.unbound(found)
+                self.scheduler.never_bound(PodInfo(found))
+                self.pending.changed(found)
         elif found is not None:
             self._unbound_since.pop(pod.uid, None)
-
-
-def build_assumed_pods(
-    client: ApiClient, cache: Cache, scheduler: Scheduler, watches: Watches, pending: PendingPodEvents
-) -> AssumedPods:
-    """Make the check of the running process; pods whose bind is under way are the bind's to look after."""
-
-    def unbound(pod: Pod) -> None:
-        scheduler.never_bound(PodInfo(pod))
-        pending.changed(pod)
-
-    return AssumedPods(
-        client,
-        assumed=lambda: [pod for pod in cache.assumed_pods() if not scheduler.is_binding(pod.uid)],
-        is_assumed=lambda uid: cache.is_assumed(uid) and not scheduler.is_binding(uid),
-        ended=watches.assigned.on_delete,
-        unbound=unbound,
-    )

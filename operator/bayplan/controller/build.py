@@ -17,24 +17,22 @@ from bayplan.api.missing_rights import MissingRights
 from bayplan.api.reflector import Reflector
 from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
-from bayplan.config.connections import ClientConnection
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.controller.assumed_pods import AssumedPods, build_assumed_pods
+from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import LIST_SECONDS, IntakeList
-from bayplan.controller.leadership import Leadership, build_leadership
-from bayplan.controller.observation import build_health, build_serving
+from bayplan.controller.leadership import Leadership
+from bayplan.controller.observation import build_serving
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
-from bayplan.controller.reload import ConfigurationReload, ConfigurationSource, build_reload
+from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
-from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.engines import Engine, EngineBuilder
+from bayplan.scheduler.engines import EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
@@ -81,223 +79,141 @@ def build(
 
     From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
     until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
-    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` and nothing
-    said about leader election, the process first looks for a Lease of a scheduler for the same pods.
+    that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` the process first looks
+    for a Lease of a scheduler for the same pods.
 
     Tests pass a virtual `clock` (monotonic, in seconds) and an API server in memory, as makers of clients, reflectors
     and the intake's source.
     """
-    foundation = _foundation(configuration, credentials, clock, make_client, heeds_other_leases=heeds_other_leases)
-    client, events_client = foundation.client(), foundation.client()
-    binds_client = client.twin()
-    core = _core(foundation, binds_client, unschedulable_seconds)
-    dispatcher, recorder = _writers(foundation, core, client, events_client)
-    recovery = Recovery()
-    watches = Watches(
-        credentials,
-        core.cache,
-        core.queue,
-        foundation.metrics,
-        wake=core.news.set,
-        on_gone=recorder.forget,
-        on_recovered=recovery.recovered,
-        on_went_back=recovery.went_back,
-        scheduler_names=foundation.names,
-        rejection_backoff_seconds=rejection_backoff_seconds,
-        make_reflector=partial(make_reflector, contact=foundation.contact),
-    )
-    scheduler = Scheduler(
-        cache=core.cache,
-        queue=core.queue,
-        engine=core.engine,
-        dispatcher=dispatcher,
-        recorder=recorder,
-        metrics=foundation.metrics,
-        victim_gone=watches.assigned.ended,
-        announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
-        news=core.news,
-        clock=clock,
-    )
-    pending = core.pending
-    intake_list = IntakeList(
-        client,
-        partial(open_source, credentials, PODS.path, list_timeout=LIST_SECONDS, inactivity=LIST_SECONDS),
-        foundation.names,
-        pending,
-        on_went_back=recovery.went_back,
-        contact=foundation.contact,
-    )
-    operator = OperatorThread(
-        foundation.names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill
-    )
-    # These two are connected late, because they call parts that are made after them.
-    pending.on_gone = scheduler.pod_gone
-    recovery.connect(watches, intake_list, operator, pending)
-
-    reload = build_reload(
-        source,
-        configuration,
-        core.engine,
-        build_engine=core.engines.build,
-        scheduler=scheduler,
-        watches=watches,
-        recorder=recorder,
-        metrics=foundation.metrics,
-        leadership=foundation.leadership,
-    )
-    health = build_health(watches, operator, intake_list, foundation.leadership)
-    return Parts(
-        scheduler=scheduler,
-        watches=watches,
-        operator=operator,
-        intake_list=intake_list,
-        assumed_pods=build_assumed_pods(client, core.cache, scheduler, watches, pending),
-        leadership=foundation.leadership,
-        reload=reload,
-        clients=(client, binds_client, events_client),
-        contact=foundation.contact,
-        health=health,
-        serving=build_serving(
-            configuration,
-            credentials,
-            serving or ServingOptions(secure_port=None),
-            cache=core.cache,
-            queue=core.queue,
-            scheduler=scheduler,
-            watches=watches,
-            metrics=foundation.metrics,
-            health=health,
-            current=lambda: reload.configuration,
-            leadership=foundation.leadership,
-            make_client=make_client,
-        ),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Foundation:
-    """What all parts are given: the first configuration, the way to the API server, the metrics and the clock."""
-
-    configuration: SchedulerConfiguration
-    names: frozenset[str]
-    metrics: SchedulerMetrics
-    leadership: Leadership | None
-    admit: Callable[[], float] | None
-    contact: ServerContact
-    client: Callable[[], ApiClient]
-    """Makes a client with a rate limit of its own."""
-    clock: Callable[[], float]
-
-
-def _foundation(
-    configuration: SchedulerConfiguration,
-    credentials: Credentials,
-    clock: Callable[[], float],
-    make_client: Callable[..., ApiClient],
-    *,
-    heeds_other_leases: bool,
-) -> _Foundation:
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     metrics = SchedulerMetrics(profiles=sorted(names))
-    leadership = build_leadership(
-        configuration.leader_election, credentials, metrics, names, heeds_other_leases=heeds_other_leases
-    )
-    admit = leadership.admit if leadership is not None else None
     contact = ServerContact(credentials.server)
-    client = partial(
-        _measured_client,
-        make_client,
-        credentials,
-        configuration.client_connection,
-        metrics=metrics,
-        contact=contact,
-        admit=admit,
-    )
-    return _Foundation(configuration, names, metrics, leadership, admit, contact, client, clock)
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """The cache, the queue and the engine that decides on them."""
-
-    cache: Cache
-    queue: SchedulingQueue
-    pending: PendingPodEvents
-    engines: EngineBuilder
-    engine: Engine
-    news: asyncio.Event
-    """Set when there may be something to do."""
-
-
-def _core(foundation: _Foundation, client: ApiClient, unschedulable_seconds: float) -> _Core:
-    cache, nominator, news = Cache(), Nominator(), asyncio.Event()
-    engines = EngineBuilder(
-        cache=cache,
-        nominator=nominator,
-        client=client,
-        admit=foundation.admit,
-        metrics=foundation.metrics,
-        clock=foundation.clock,
-    )
-    engine = engines.build(foundation.configuration)
-    queue = SchedulingQueue(
-        clock=foundation.clock,
-        profiles=engine.queue.profiles,
-        initial_backoff_seconds=engine.queue.initial_backoff_seconds,
-        max_backoff_seconds=engine.queue.max_backoff_seconds,
-        max_in_unschedulable_seconds=unschedulable_seconds,
-        sort_key=engine.queue.sort_key,
-        metrics=foundation.metrics,
-        nominator=nominator,
-        step=STEP_PODS,
-    )
-    pending = PendingPodEvents(cache, queue, news.set, foundation.metrics, foundation.names)
-    return _Core(cache, queue, pending, engines, engine, news)
-
-
-def _writers(
-    foundation: _Foundation, core: _Core, client: ApiClient, events_client: ApiClient
-) -> tuple[Dispatcher, EventRecorder]:
-    """Make what writes; Events have a client of their own, as in kube-scheduler, and binds have their connections."""
-    dispatcher = Dispatcher(
-        client,
-        events_client,
-        on_patched=core.pending.written,
-        on_call=foundation.metrics.api_call,
-        wake=core.news.set,
-    )
-    recorder = EventRecorder(
-        emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
-    )
-    return dispatcher, recorder
-
-
-def _measured_client(
-    make_client: Callable[..., ApiClient],
-    credentials: Credentials,
-    connection: ClientConnection,
-    *,
-    metrics: Metrics,
-    contact: ServerContact,
-    admit: Callable[[], float] | None,
-) -> ApiClient:
-    """A client with a rate limit of its own that tells of each request and of each wait for the limit."""
+    leadership = None
+    if configuration.leader_election.leader_elect or heeds_other_leases:
+        leadership = Leadership(
+            configuration.leader_election, credentials, names, metrics, heeds_other_leases=heeds_other_leases
+        )
+    admit = None if leadership is None else leadership.admit
     host = urlsplit(credentials.server).netloc
 
     def on_request(method: str, code: str, seconds: float) -> None:
         metrics.rest_request(method, code, host, seconds)
         contact.requested(method, code, seconds)
 
-    def on_throttle(method: str, seconds: float) -> None:
-        metrics.throttle_seconds.observe(seconds, method, host)
+    def connect() -> ApiClient:
+        """Return a client with a rate limit of its own that tells of each request and of each wait for the limit."""
+        return make_client(
+            credentials,
+            qps=configuration.client_connection.qps,
+            burst=configuration.client_connection.burst,
+            on_request=on_request,
+            on_throttle=lambda method, seconds: metrics.throttle_seconds.observe(seconds, method, host),
+            on_forbidden=MissingRights().refused,
+            on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
+            has_unread_roles=contact.has_unread_roles,
+            admit=admit,
+        )
 
-    return make_client(
+    # Events have a client of their own, as in kube-scheduler, and binds have their connections.
+    client, events_client = connect(), connect()
+    binds_client = client.twin()
+    cache, nominator, news = Cache(), Nominator(), asyncio.Event()
+    engines = EngineBuilder(
+        cache=cache, nominator=nominator, client=binds_client, admit=admit, metrics=metrics, clock=clock
+    )
+    engine = engines.build(configuration)
+    queue = SchedulingQueue(
+        clock=clock,
+        profiles=engine.queue.profiles,
+        initial_backoff_seconds=engine.queue.initial_backoff_seconds,
+        max_backoff_seconds=engine.queue.max_backoff_seconds,
+        max_in_unschedulable_seconds=unschedulable_seconds,
+        sort_key=engine.queue.sort_key,
+        metrics=metrics,
+        nominator=nominator,
+        step=STEP_PODS,
+    )
+    pending = PendingPodEvents(cache, queue, news.set, metrics, names)
+    dispatcher = Dispatcher(client, events_client, on_patched=pending.written, on_call=metrics.api_call, wake=news.set)
+    recorder = EventRecorder(
+        emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
+    )
+    recovery = Recovery()
+    watches = Watches(
         credentials,
-        qps=connection.qps,
-        burst=connection.burst,
-        on_request=on_request,
-        on_throttle=on_throttle,
-        on_forbidden=MissingRights().refused,
-        on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
-        admit=admit,
+        cache,
+        queue,
+        metrics,
+        wake=news.set,
+        on_gone=recorder.forget,
+        on_recovered=recovery.recovered,
+        on_went_back=recovery.went_back,
+        scheduler_names=names,
+        rejection_backoff_seconds=rejection_backoff_seconds,
+        make_reflector=partial(make_reflector, contact=contact),
+    )
+    scheduler = Scheduler(
+        cache=cache,
+        queue=queue,
+        engine=engine,
+        dispatcher=dispatcher,
+        recorder=recorder,
+        metrics=metrics,
+        victim_gone=watches.assigned.ended,
+        announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
+        news=news,
+        clock=clock,
+    )
+    intake_list = IntakeList(
+        client,
+        partial(open_source, credentials, PODS.path, list_timeout=LIST_SECONDS, inactivity=LIST_SECONDS),
+        names,
+        pending,
+        on_went_back=recovery.went_back,
+        contact=contact,
+    )
+    operator = OperatorThread(names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill)
+    # These two are connected late, because they call parts that are made after them.
+    pending.on_gone = scheduler.pod_gone
+    recovery.connect(watches, intake_list, operator, pending)
+
+    reload = ConfigurationReload(
+        source=source,
+        configuration=configuration,
+        engine=engine,
+        engines=engines,
+        scheduler=scheduler,
+        watches=watches,
+        recorder=recorder,
+        metrics=metrics,
+        leadership=leadership,
+    )
+    health = HealthChecks()
+    watches.add_readiness(health)
+    health.add_readiness("kopf", operator.problem)
+    health.add_readiness("intake", intake_list.problem)
+    if leadership is not None:
+        leadership.add_checks(health)
+    return Parts(
+        scheduler=scheduler,
+        watches=watches,
+        operator=operator,
+        intake_list=intake_list,
+        assumed_pods=AssumedPods(client, cache, scheduler, pending, ended=watches.assigned.on_delete),
+        leadership=leadership,
+        reload=reload,
+        clients=(client, binds_client, events_client),
+        contact=contact,
+        health=health,
+        serving=build_serving(
+            credentials,
+            serving or ServingOptions(secure_port=None),
+            scheduler=scheduler,
+            watches=watches,
+            metrics=metrics,
+            health=health,
+            reload=reload,
+            leadership=leadership,
+            make_client=make_client,
+        ),
     )

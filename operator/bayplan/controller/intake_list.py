@@ -13,7 +13,7 @@ import msgspec
 from bayplan.api.backoff import Backoff, ServerContact, in_slices, is_away
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
-from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta, key_of
 from bayplan.api.objects import Pod
 from bayplan.api.watch_event import outline_of, read_pod
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, VersionHistory, WatchSource, list_pages
@@ -191,18 +191,16 @@ class IntakeList:
         if pod is not None and pod.metadata.uid == metadata.uid:
             self._take(pod)
             if metadata.uid in self.pending.uids():
-                key = f"{metadata.namespace}/{metadata.name}"
-                logger.info("pod the watch did not tell of enters the queue pod=%r", key)
+                logger.info("pod the watch did not tell of enters the queue pod=%r", key_of(metadata))
 
     def _take(self, pod: Pod) -> None:
         try:
             self.pending.changed(pod)
         except Exception:
             # One pod that breaks its taker must not keep the others out.
-            logger.exception("a pod was not taken pod=%r", f"{pod.metadata.namespace}/{pod.metadata.name}")
+            logger.exception("a pod was not taken pod=%r", key_of(pod.metadata))
 
 
 def _age(pod: Pod) -> tuple[str, str]:
     """Sort as `fill` takes pods; times from an API server are all in one form, so their texts have their order."""
-    meta = pod.metadata
-    return meta.creation_timestamp or "~", f"{meta.namespace}/{meta.name}"
+    return pod.metadata.creation_timestamp or "~", key_of(pod.metadata)

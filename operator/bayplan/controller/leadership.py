@@ -6,20 +6,21 @@ import math
 import random
 import socket
 import uuid
-from collections.abc import Callable, Collection
-from contextlib import suppress
+from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from urllib.parse import urlsplit
 
+from bayplan.api.backoff import ROLES_SECONDS
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.config.connections import LeaderElection
+from bayplan.controller.own_thread import begin, hand_over
 from bayplan.leaderelection.election_thread import ElectionThread
 from bayplan.leaderelection.elector import Elector, LeaseTiming, Problem, Read
-from bayplan.leaderelection.lease import LeaseLock
+from bayplan.leaderelection.lease import Lease, LeaseLock
 from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import WriteGate, boot_clock
-from bayplan.metrics.table import Metrics
 from bayplan.scheduler.api_calls import utc_now
 from bayplan.server.health import HealthChecks
 from bayplan.server.metrics import Reading, SchedulerMetrics
@@ -42,9 +43,9 @@ class SecondSchedulerError(Exception):
 class Leadership:
     """Contends for the Lease while the rest of the process keeps warm, and tells when it leads and when no longer.
 
-    The process relies on this order: `contend` when it could schedule; `won` before the first decision; `give_up`
-    after the last write. `admit` is for every client that writes. `host` names the API server in metrics.
-    `scheduler_names` are whose pods it is about; unless `settings` say to contend, it first looks for their Lease.
+    The process relies on this order: `contend` at the start; `warm` is set when it could schedule; `won` before the
+    first decision; `give_up` after the last write. `scheduler_names` are whose pods it is about; with
+    `heeds_other_leases` it first looks for other Leases about them.
     """
 
     def __init__(
@@ -52,21 +53,26 @@ class Leadership:
         settings: LeaderElection,
         credentials: Credentials,
         scheduler_names: Collection[str],
+        metrics: SchedulerMetrics,
         *,
-        hostname: str,
-        host: str,
-        metrics: Metrics,
+        heeds_other_leases: bool,
     ) -> None:
         self.lock = LeaseLock(settings.resource_namespace, settings.resource_name, tuple(sorted(scheduler_names)))
         self.has_lost = False
         """Whether it ended without being told: nothing that is left to write can be written."""
+        self.warm = asyncio.Event()
+        """Set from outside; no Lease is claimed before."""
         self._leader_elect = settings.leader_elect
+        self._heeds_other_leases = heeds_other_leases
         self._is_alone = False
         """Whether it leads without a Lease."""
         self._gate = WriteGate(boot_clock)
+        self.admit = self._gate.seconds_left
+        """What clients ask at the moment before they send a write."""
+        # As upstream has it: a process that is started again is another contender.
+        self.identity = f"{socket.gethostname()}_{uuid.uuid4()}"
         self._elector = Elector(
-            # As upstream has it: a process that is started again is another contender.
-            identity=f"{hostname}_{uuid.uuid4()}",
+            identity=self.identity,
             timing=LeaseTiming(
                 settings.lease_duration.total_seconds(),
                 settings.renew_deadline.total_seconds(),
@@ -79,29 +85,21 @@ class Leadership:
             on_new_leader=self._tell_leader,
         )
         self._credentials = credentials
-        self._host = host
         self._metrics = metrics
         self._leading = asyncio.Event()
         self._thread: ElectionThread | None = None
         self._ended: asyncio.Future[BaseException | None] | None = None
-
-    @property
-    def admit(self) -> Callable[[], float]:
-        """What clients ask at the moment before they send a write."""
-        return self._gate.seconds_left
-
-    @property
-    def identity(self) -> str:
-        """As whom it holds the Lease."""
-        return self._elector.identity
+        metrics.registry.register(
+            Reading(
+                lambda: leader_election_metrics(
+                    self.lock.name, is_leading=self.is_leading(), slow_paths=self._elector.slow_paths
+                )
+            )
+        )
 
     def is_leading(self) -> bool:
         """Whether this process is the leader."""
         return self._elector.leading or self._is_alone
-
-    def slow_paths(self) -> int:
-        """How many renewals had to read the Lease first."""
-        return self._elector.slow_paths
 
     def add_checks(self, health: HealthChecks) -> None:
         """Have `/livez` and `/readyz` tell when the election does not work; a standby is ready."""
@@ -115,75 +113,93 @@ class Leadership:
             LeaseLostError: the process has to end; the gate is shut.
             SecondSchedulerError: the process has to end, and did nothing yet.
         """
-        if self._leader_elect is not True and not await self._is_to_contend():
+        client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), self.lock)
+        try:
+            is_to_contend = await self._is_to_contend(client)
+            await self.warm.wait()
+            if not self._leader_elect:
+                # Another may have come meanwhile.
+                is_to_contend = await self._is_to_contend(client)
+        finally:
+            await client.close()
+        if not is_to_contend:
             self._is_alone = True
             self._gate.open_until(math.inf)
             self._leading.set()
             await asyncio.Event().wait()
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Future[BaseException | None] = loop.create_future()
-        self._ended = ended
-
-        def end(error: BaseException | None) -> None:
-            if not ended.done():
-                ended.set_result(error)
-
-        def hand_over(call: Callable[..., object], *arguments: object) -> None:
-            with suppress(RuntimeError):  # The loop did not wait for the thread and is closed.
-                loop.call_soon_threadsafe(call, *arguments)
+        loop, host = asyncio.get_running_loop(), urlsplit(self._credentials.server).netloc
 
         def connect() -> LeaseClient:
             def on_request(method: str, code: str, seconds: float) -> None:
-                hand_over(self._metrics.rest_request, method, code, self._host, seconds)
+                hand_over(loop, self._metrics.rest_request, method, code, host, seconds)
 
             # Without a rate limit: a renewal never waits for what others send.
             return LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1, on_request=on_request), self.lock)
 
-        self._thread = ElectionThread(
-            self._elector, connect, on_leading=lambda: hand_over(self._lead), on_end=lambda error: hand_over(end, error)
-        )
-        logger.info("contending for the lease lease=%s identity=%s", self.lock, self._elector.identity)
-        self._thread.start()
-        error = await asyncio.shield(ended)
+        self._thread = ElectionThread(self._elector, connect, on_leading=partial(hand_over, loop, self._lead))
+        logger.info("contending for the lease lease=%s identity=%s", self.lock, self.identity)
+        self._ended = begin(self._thread.run, "leader-election")
+        error = await asyncio.shield(self._ended)
         if error is not None:
             self.has_lost = True
             raise error
 
-    async def _is_to_contend(self) -> bool:
-        """Look for a Lease about the same pods, which is then the one to contend for; False to lead without any."""
-        client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), self.lock)
+    async def _is_to_contend(self, client: LeaseClient) -> bool:
+        """Look for Leases about the same pods, and choose the one to contend for; False to lead without any."""
         timing = self._elector.timing
-        try:
-            while isinstance(found := await client.find(), Problem) and not found.forbidden:
+        if self._leader_elect:
+            await self._tell_others(client)
+            return True
+        began = boot_clock()
+        while True:
+            found = await client.find()
+            if isinstance(found, Problem) and not found.forbidden:
                 logger.warning("the leases of other schedulers were not read problem=%s", found.reason)
-                await asyncio.sleep(timing.retry_period)
-            if self._leader_elect is None and (isinstance(found, Problem) or not found):
-                answer = await client.perform(Read(timing.request_timeout))
-                found = answer if isinstance(answer, Problem) and answer.forbidden else []
-        finally:
-            await client.close()
-        if isinstance(found, Problem):
-            if self._leader_elect is None:
-                raise SecondSchedulerError(
-                    "it cannot be known whether another schedules the same pods, and --leader-elect=false schedules "
-                    f"all the same: {found.reason}"
-                )
-            logger.info("nothing else may schedule the same pods, which was not looked for problem=%s", found.reason)
-            return False
-        if self._leader_elect is False:
-            for each in found:
-                if each.is_live(utc_now()):
+            elif self._leader_elect is False:
+                self._refuse_beside(found)
+                return False
+            elif found and not isinstance(found, Problem):
+                latest = max(found, key=lambda each: each.record.renew_time)
+                logger.info("found the lease of a scheduler of the same pods lease=%s", latest.lock)
+                self.lock = replace(self.lock, namespace=latest.lock.namespace, name=latest.lock.name)
+                return True
+            else:
+                own = await client.perform(Read(timing.request_timeout))
+                if not (isinstance(own, Problem) and own.forbidden):
+                    return True
+                if boot_clock() - began >= ROLES_SECONDS:
                     raise SecondSchedulerError(
-                        f"{each.record.holder_identity!r} holds the lease {each.lock} and schedules pods of "
-                        f"{', '.join(each.lock.scheduler_names)}: leave --leader-elect=false out to stand by, "
-                        "or add --ignore-other-leases to schedule them, too"
+                        "it cannot be known whether another schedules the same pods, and --leader-elect=false "
+                        f"schedules all the same: {own.reason}"
                     )
-            return False
-        if found:
-            latest = max(found, key=lambda each: each.record.renew_time)
-            logger.info("found the lease of a scheduler of the same pods lease=%s", latest.lock)
-            self.lock = replace(self.lock, namespace=latest.lock.namespace, name=latest.lock.name)
-        return True
+            await asyncio.sleep(timing.retry_period)
+
+    def _refuse_beside(self, found: Collection[Lease] | Problem) -> None:
+        if isinstance(found, Problem):
+            logger.info("nothing else may schedule the same pods, which was not looked for problem=%s", found.reason)
+            return
+        for each in found:
+            if each.is_live(utc_now()):
+                raise SecondSchedulerError(
+                    f"{_shown(each)}: leave --leader-elect=false out to stand by, or add --ignore-other-leases to "
+                    "schedule them, too"
+                )
+
+    async def _tell_others(self, client: LeaseClient) -> None:
+        """Say what keeps it from contending, and who else leads for the same pods; it contends all the same."""
+        own = await client.perform(Read(self._elector.timing.request_timeout))
+        if isinstance(own, Problem) and own.forbidden:
+            self._elector.problem = own
+            logger.warning("the lease was not read or written problem=%s", own.reason)
+        found = await client.find() if self._heeds_other_leases else []
+        for each in [] if isinstance(found, Problem) else found:
+            if str(each.lock) != str(self.lock) and each.is_live(utc_now()):
+                logger.warning(
+                    "%s: both schedule them once this process holds %s; leave --leader-elect out to stand by, or add "
+                    "--ignore-other-leases if that is meant",
+                    _shown(each),
+                    self.lock,
+                )
 
     async def won(self) -> None:
         """Return as soon as this process leads."""
@@ -198,11 +214,11 @@ class Leadership:
         await asyncio.wait([self._ended], timeout=seconds + _LAST_WORDS_SECONDS)
 
     def _lead(self) -> None:
-        logger.info("leading lease=%s identity=%s", self.lock, self._elector.identity)
+        logger.info("leading lease=%s identity=%s", self.lock, self.identity)
         self._leading.set()
 
     def _tell_leader(self, holder: str) -> None:
-        if holder not in {"", self._elector.identity}:
+        if holder not in {"", self.identity}:
             logger.info("the lease is held by another lease=%s holder=%r", self.lock, holder)
 
     def _problem(self) -> str | None:
@@ -221,33 +237,7 @@ class Leadership:
         return None
 
 
-def build_leadership(
-    settings: LeaderElection,
-    credentials: Credentials,
-    metrics: SchedulerMetrics,
-    scheduler_names: Collection[str],
-    *,
-    heeds_other_leases: bool,
-) -> Leadership | None:
-    """Make the part in the election that the configuration asks for, with its metrics.
-
-    Where it does not say to contend, other schedulers' Leases are heeded or there is no election, which is None.
-    """
-    if not (settings.leader_elect or heeds_other_leases):
-        return None
-    leadership = Leadership(
-        settings,
-        credentials,
-        scheduler_names,
-        hostname=socket.gethostname(),
-        host=urlsplit(credentials.server).netloc,
-        metrics=metrics,
-    )
-    metrics.registry.register(
-        Reading(
-            lambda: leader_election_metrics(
-                leadership.lock.name, is_leading=leadership.is_leading(), slow_paths=leadership.slow_paths()
-            )
-        )
-    )
-    return leadership
+def _shown(lease: Lease) -> str:
+    """Say who holds a Lease, and for whose pods."""
+    names = ", ".join(lease.lock.scheduler_names)
+    return f"{lease.record.holder_identity!r} holds the lease {lease.lock} and schedules pods of {names}"

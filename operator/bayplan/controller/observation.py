@@ -1,4 +1,4 @@
-"""What the running scheduler is looked at by: its health, and the ports that serve health and metrics."""
+"""What the running scheduler is looked at by: the ports that serve health, metrics and answers."""
 
 import socket
 from collections.abc import Callable
@@ -6,119 +6,82 @@ from urllib.parse import urlsplit
 
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
-from bayplan.cache.cache import Cache
 from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.convert import to_effective
 from bayplan.config.feature_gates import KUBERNETES
-from bayplan.config.types import SchedulerConfiguration
-from bayplan.controller.intake_list import IntakeList
 from bayplan.controller.leadership import Leadership
-from bayplan.controller.operator_thread import OperatorThread
-from bayplan.controller.serving import Serving, build_secure_port
+from bayplan.controller.reload import ConfigurationReload
+from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import PriorityClassList
-from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
-from bayplan.server.debug import configz_route, debug_routes, flagz_route, profile_route, statusz_route
+from bayplan.server.debug import cache_route, configz_route, flagz_route, profile_route, statusz_route
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.live import live_routes
 from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.resource_metrics import resource_metrics_route
-from bayplan.server.state import PackingCollector, StateSources, build_metrics, state_metrics
-
-
-def build_health(
-    watches: Watches, operator: OperatorThread, intake_list: IntakeList, leadership: Leadership | None
-) -> HealthChecks:
-    """Make the checks behind the probes: what is listed and watched, whether kopf runs, and the election if any."""
-    health = HealthChecks()
-    watches.add_readiness(health)
-    health.add_readiness("kopf", operator.problem)
-    health.add_readiness("intake", intake_list.problem)
-    if leadership is not None:
-        leadership.add_checks(health)
-    return health
+from bayplan.server.state import PackingCollector, build_metrics, state_metrics
 
 
 def build_serving(
-    configuration: SchedulerConfiguration,
     credentials: Credentials,
     options: ServingOptions,
     *,
-    cache: Cache,
-    queue: SchedulingQueue,
     scheduler: Scheduler,
     watches: Watches,
     metrics: SchedulerMetrics,
     health: HealthChecks,
-    current: Callable[[], SchedulerConfiguration],
+    reload: ConfigurationReload,
     leadership: Leadership | None,
     make_client: Callable[..., ApiClient],
 ) -> Serving:
     """Make the ports; their metrics read queue, cache and watches at each scrape, so that scheduling sets no gauge.
 
     Where profiling is enabled they also compare the cache with the API server's content, and take profiles, when asked
-    to. `current` gives the configuration that is in force.
+    to.
 
     Raises:
         CredentialsError: a certificate or a kubeconfig that `options` name does not work.
     """
-    state = _state(cache, queue, scheduler, watches)
+    cache, queue = scheduler.cache, scheduler.queue
+    configuration = reload.configuration
     gates = configuration.feature_gates
-    state_reading, build_reading = Reading(lambda: state_metrics(state)), Reading(lambda: build_metrics(gates))
-    for reading in (state_reading, PackingCollector(state), build_reading):
-        metrics.registry.register(reading)
+    packing = PackingCollector(
+        lambda: allocation_summary(cache.nodes), lambda resources: Packing(cache.nodes, resources)
+    )
+    metrics.registry.register(Reading(lambda: state_metrics(cache, queue, scheduler, watches.states())))
+    metrics.registry.register(packing)
+    metrics.registry.register(Reading(lambda: build_metrics(gates)))
     is_leading = leadership.is_leading if leadership is not None else lambda: True
     inspector = LiveInspector(
         cache=cache,
         queue=queue,
-        scheduler=scheduler,
-        configuration=current,
+        frameworks=lambda: scheduler.frameworks,
+        recent=scheduler.decisions,
+        configuration=lambda: reload.configuration,
         is_leading=is_leading,
         is_synced=lambda: watches.synced,
         identity=socket.gethostname() if leadership is None else leadership.identity,
         read_classes=PriorityClassList(credentials).read,
     )
     routes = [
-        configz_route(lambda: to_effective(current())),
+        configz_route(lambda: to_effective(reload.configuration)),
         resource_metrics_route(cache, queue, is_leading),
         *live_routes(inspector),
     ]
     if configuration.enable_profiling:
         profiles = frozenset(profile.scheduler_name for profile in configuration.profiles)
         debugger = CacheDebugger(credentials, cache, queue, profiles, on_compared=metrics.cache_compared)
-        routes += [*debug_routes(debugger.compare), profile_route()]
+        routes += [cache_route(debugger.compare), profile_route()]
     if gates.enabled("ComponentFlagz"):
         routes.append(flagz_route(options.flags))
     if gates.enabled("ComponentStatusz"):
         routes.append(statusz_route([*PUBLIC_PATHS, *(route.path for route in routes)], KUBERNETES))
     server = HttpServer(metrics.registry, health, routes=routes, disabled_metrics=options.disabled_metrics)
-    connect = _connect(metrics, make_client)
-    return Serving(server, options, build_secure_port(options, credentials, connect))
-
-
-def _state(cache: Cache, queue: SchedulingQueue, scheduler: Scheduler, watches: Watches) -> StateSources:
-    return StateSources(
-        pending=queue.pending,
-        in_flight_events=queue.in_flight_events,
-        nominations=lambda: (queue.nominator.count(), queue.nominator.oldest_age()),
-        cache=cache.sizes,
-        allocation=lambda: allocation_summary(cache.nodes),
-        packing=lambda resources: Packing(cache.nodes, resources),
-        tasks=scheduler.tasks,
-        waiting_calls=scheduler.dispatcher.waiting_calls,
-        watches=watches.states,
-    )
-
-
-def _connect(
-    metrics: SchedulerMetrics, make_client: Callable[..., ApiClient]
-) -> Callable[[Credentials, float], ApiClient]:
-    """Return what makes the clients that ask who somebody is and what they may."""
 
     def connect(asked: Credentials, qps: float) -> ApiClient:
         host = urlsplit(asked.server).netloc
@@ -126,7 +89,7 @@ def _connect(
         def on_request(method: str, code: str, seconds: float) -> None:
             metrics.rest_request(method, code, host, seconds)
 
-        # Without a gate: it asks, and a standby has to know its clients as well.
+        # Without a gate: it asks who clients are and what they may, and a standby has to know its own as well.
         return make_client(asked, qps=qps, burst=int(qps), on_request=on_request)
 
-    return connect
+    return Serving(server, options, credentials, connect)

@@ -7,8 +7,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, MutableMapping
-from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain, repeat
 from typing import Any, cast
 
@@ -19,6 +19,7 @@ from bayplan.api.client import USER_AGENT
 from bayplan.api.credentials import Credentials
 from bayplan.api.selectors import escape_field_value
 from bayplan.api.watch_event import PodEvent, pod_event
+from bayplan.controller.own_thread import begin
 
 logger = logging.getLogger(__name__)
 
@@ -185,19 +186,7 @@ class OperatorThread:
         handover = Handover(loop, self.take, self._started, self.on_list)
         self._stop = handover.stop
         registry = build_registry(self.scheduler_names, self.sessions, handover)
-        ended: asyncio.Future[str] = loop.create_future()
-
-        def tell_end(problem: str) -> None:
-            if not ended.done():
-                ended.set_result(problem)
-
-        def operate() -> None:
-            problem = _run_operator(registry, handover.stop, type(loop))
-            with suppress(RuntimeError):  # The scheduler's loop did not wait for it and is closed.
-                loop.call_soon_threadsafe(tell_end, problem)
-
-        # A daemon, so that the process can end although kopf does not.
-        threading.Thread(target=operate, name="kopf", daemon=True).start()
+        ended = begin(partial(_run_operator, registry, handover.stop, type(loop)), "kopf")
         try:
             return await asyncio.shield(ended)
         except asyncio.CancelledError:

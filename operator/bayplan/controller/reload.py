@@ -3,9 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from bayplan.api.errors import CredentialsError
@@ -21,7 +21,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.leadership import Leadership
 from bayplan.controller.watches import Watches
 from bayplan.metrics.table import Metrics
-from bayplan.scheduler.engines import Engine
+from bayplan.scheduler.engines import Engine, EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.scheduler import Scheduler
@@ -29,9 +29,6 @@ from bayplan.scheduler.scheduler import Scheduler
 logger = logging.getLogger(__name__)
 
 _SHOWN_ERRORS = 20
-
-Tell = Callable[[Literal["Normal", "Warning"], str, str], None]
-"""`(type, reason, note)`: makes an Event about the scheduler's own pod, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,38 +44,31 @@ class ConfigurationSource:
     own_pod: Pod | None = None
 
 
+@dataclass(eq=False, kw_only=True)
 class ConfigurationReload:
     """Has the process work by the newest configuration that is good, and by the one before while it is not.
 
     All of the new one is made before anything is replaced, so that it is taken over whole or not at all. Queue, cache,
-    assumptions, nominations, binds and waits go on. `build` makes an engine and raises what makes it impossible;
-    `take_over` is Scheduler's, `forget_unwatched` is Watches'. Without a `source` the configuration stays as it is.
+    assumptions, nominations, binds and waits go on. Log, metrics and Events about the process's own pod tell what
+    became of each. Without a `source` the configuration stays as it is.
     """
 
-    def __init__(
-        self,
-        source: ConfigurationSource | None,
-        configuration: SchedulerConfiguration,
-        engine: Engine,
-        *,
-        build: Callable[[SchedulerConfiguration], Engine],
-        take_over: Callable[[Engine, Collection[str]], Awaitable[None]],
-        forget_unwatched: Callable[[], Collection[type]],
-        metrics: Metrics,
-        tell: Tell,
-    ) -> None:
-        self.source = source
-        self.configuration = configuration
-        self._certificates = hash(certificates_of(configuration.extenders))
-        self._engine = engine
-        self._build = build
-        self._take_over = take_over
-        self._forget_unwatched = forget_unwatched
-        self._metrics = metrics
-        self._tell = tell
-        self._asked = asyncio.Event()
+    source: ConfigurationSource | None
+    configuration: SchedulerConfiguration
+    engine: Engine
+    engines: EngineBuilder
+    scheduler: Scheduler
+    watches: Watches
+    recorder: EventRecorder
+    metrics: Metrics
+    leadership: Leadership | None
+    _asked: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+    _closing: dict[asyncio.Task[None], ExtenderClient] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Note what is in force."""
+        self._certificates = hash(certificates_of(self.configuration.extenders))
         self._in_force()
-        self._closing: dict[asyncio.Task[None], ExtenderClient] = {}
 
     def ask(self) -> None:
         """Have the file read now, changed or not."""
@@ -110,7 +100,7 @@ class ConfigurationReload:
             self._refused(file, f"{type(error).__name__}")
         else:
             self._in_force()
-            self._metrics.config_reloads.add("success")
+            self.metrics.config_reloads.add("success")
             changed = ", ".join(fields) or "nothing"
             logger.info("configuration taken over file=%s changed=%s", file, changed)
             if fields:
@@ -133,13 +123,13 @@ class ConfigurationReload:
             fields.append("extenders, by their certificates")
         if fields:
             try:
-                engine = self._build(configuration)
+                engine = self.engines.build(configuration)
             finally:
-                kinds = self._forget_unwatched()
+                kinds = self.watches.forget_unwatched()
             if kinds:
                 raise ConfigurationError([forbidden("profiles", text) for text in sorted(map(_unwatched, kinds))])
-            await self._take_over(engine, changed_profiles(before, configuration))
-            replaced, self._engine = self._engine, engine
+            await self.scheduler.take_over(engine, changed_profiles(before, configuration))
+            replaced, self.engine = self.engine, engine
             for client in replaced.extenders:
                 task = asyncio.create_task(client.close_when_idle(), name="close extender")
                 self._closing[task] = client
@@ -149,53 +139,27 @@ class ConfigurationReload:
 
     async def close(self) -> None:
         """Close the connections to extenders."""
-        clients = [*self._closing.values(), *self._engine.extenders]
+        clients = [*self._closing.values(), *self.engine.extenders]
         for task in self._closing:
             task.cancel()
         for client in clients:
             await client.close()
 
     def _in_force(self) -> None:
-        self._metrics.config_is_newest.set(1)
-        self._metrics.config_read_at.set(time.time())
+        self.metrics.config_is_newest.set(1)
+        self.metrics.config_read_at.set(time.time())
 
     def _refused(self, file: str, errors: str) -> None:
-        self._metrics.config_is_newest.set(0)
-        self._metrics.config_reloads.add("failure")
+        self.metrics.config_is_newest.set(0)
+        self.metrics.config_reloads.add("failure")
         logger.error("configuration refused, the one before stays in force file=%s errors=%s", file, errors)
         self._tell("Warning", "ConfigurationRefused", f"{file} is not in force: {errors}")
 
-
-def build_reload(
-    source: ConfigurationSource | None,
-    configuration: SchedulerConfiguration,
-    engine: Engine,
-    *,
-    build_engine: Callable[[SchedulerConfiguration], Engine],
-    scheduler: Scheduler,
-    watches: Watches,
-    recorder: EventRecorder,
-    metrics: Metrics,
-    leadership: Leadership | None,
-) -> ConfigurationReload:
-    """Make the reload of the running process: log, metrics and Events about its own pod tell what became of each."""
-    own = None if source is None or source.own_pod is None else PodInfo(source.own_pod)
-
-    def tell(kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+    def _tell(self, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
+        own = None if self.source is None else self.source.own_pod
         # Replicas that do not lead may write nothing; log and metric say the same.
-        if own is not None and (leadership is None or leadership.is_leading()):
-            recorder.own(own, kind, reason, note)
-
-    return ConfigurationReload(
-        source,
-        configuration,
-        engine,
-        build=build_engine,
-        take_over=scheduler.take_over,
-        forget_unwatched=watches.forget_unwatched,
-        metrics=metrics,
-        tell=tell,
-    )
+        if own is not None and (self.leadership is None or self.leadership.is_leading()):
+            self.recorder.own(PodInfo(own), kind, reason, note)
 
 
 def own_pod(environment: Mapping[str, str]) -> Pod | None:

@@ -4,9 +4,10 @@ import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
-from bayplan.api.backoff import WatchTiming
+from bayplan.api.backoff import ROLES_SECONDS, WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import NODES, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
@@ -32,10 +33,6 @@ _FAILED = Resource(FailedPod, "", "pods", namespaced=True)
 _ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 # A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
 STALE_SECONDS = 90.0
-_FORBIDDEN = 403
-# An API server that has just started refuses everybody until it has read the roles.
-_ROLES_SECONDS = 3.0
-_NOT_FOUND = 404
 
 
 class Watch:
@@ -45,7 +42,7 @@ class Watch:
     with kinds that came later. `absent` says that this was found; the kind is asked for again all the same, with the
     reflector's back-off. A kind that was served keeps its objects if it no longer is: among API servers of two
     versions only one may know it. Neither the start nor readiness waits for one that is not `needed`. `name` tells a
-    second watch of a kind from the first.
+    second watch of a kind from the first; `options` are the reflector's.
     """
 
     def __init__(
@@ -59,12 +56,8 @@ class Watch:
         label: str = "",
         optional: bool = False,
         needed: bool = True,
-        field_selector: str = "",
-        keep_undecodable: bool = True,
-        on_recovered: Callable[[], None] | None = None,
-        on_went_back: Callable[[], None] | None = None,
-        timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
+        **options: Any,  # noqa: ANN401  as the reflector takes them
     ) -> None:
         self.resource = resource
         self.name = name or resource.plural
@@ -80,14 +73,10 @@ class Watch:
             resource.type,
             handler=ObservedHandler(handler, label or resource.kind, metrics),
             name=self.name,
-            field_selector=field_selector,
-            keep_undecodable=keep_undecodable,
             on_undecodable=self._undecodable,
             on_refused=self._refused,
-            on_recovered=on_recovered,
-            on_went_back=on_went_back,
-            on_applied=self._applied,
-            timing=timing,
+            on_applied=lambda seconds: metrics.watch_lag_seconds.observe(seconds, self.name),
+            **options,
         )
 
     @property
@@ -97,22 +86,22 @@ class Watch:
 
     def problem(self) -> str | None:
         """Why scheduling has to wait for this kind, in constant words; None if it need not."""
-        if self.reflector.refused_with == _FORBIDDEN:
+        if self.reflector.refused_with == HTTPStatus.FORBIDDEN:
             return f"the role does not allow to list and watch {self.resource.plural}"
         return None if self.synced else f"{self.name} are not listed yet"
 
     def staleness(self, clock: Callable[[], float]) -> str | None:
         """Why what is known may be outdated by now, in constant words; None if it is not."""
-        is_gone = self._optional and self.reflector.refused_with == _NOT_FOUND
+        is_gone = self._optional and self.reflector.refused_with == HTTPStatus.NOT_FOUND
         if not self.reflector.synced or is_gone or self.reflector.silence(clock()) <= STALE_SECONDS:
             return None
         return f"the watch of {self.name} is stale"
 
     def _refused(self, status: int, reason: str, seconds: float) -> bool:
         is_first = seconds == 0.0
-        if status == _FORBIDDEN:
+        if status == HTTPStatus.FORBIDDEN:
             # What was allowed before is given time to be so again.
-            is_certain = seconds >= _ROLES_SECONDS or not self.reflector.synced
+            is_certain = seconds >= ROLES_SECONDS or not self.reflector.synced
             if is_certain and (is_first or not self._told_forbidden):
                 logger.error(
                     "permission missing, grant list and watch resource=%s apiGroup=%r grantedBy=manifests/%s reason=%r",
@@ -123,7 +112,7 @@ class Watch:
                 )
             self._told_forbidden = is_certain
             return True
-        if status == _NOT_FOUND and self._optional:
+        if status == HTTPStatus.NOT_FOUND and self._optional:
             if is_first:
                 self._not_served()
             return True
@@ -140,9 +129,6 @@ class Watch:
         if not self.synced:
             self.absent = True
             self._handler.on_synced()
-
-    def _applied(self, seconds: float) -> None:
-        self._metrics.watch_lag_seconds.observe(seconds, self.name)
 
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind

@@ -16,17 +16,15 @@ _LAST_ANNOUNCE_SECONDS = 1.5
 
 @dataclass(eq=False)
 class ElectionThread:
-    """An elector on a loop and connections that are its alone, from `start` until it lost or was told to stop.
+    """An elector on a loop and connections that are its alone, until it lost or was told to stop.
 
-    `connect` makes the client, on that loop. `on_leading` and `on_end` are called in the thread, once at most: whoever
-    is to hear of it on another loop hands it over. `on_end` gets why it ended: LeaseLostError, another exception if the
-    thread broke, None after `stop`. However it ends, the gate is shut by then.
+    `connect` makes the client, on that loop. `on_leading` is called in the thread, once at most: whoever is to hear of
+    it on another loop hands it over.
     """
 
     elector: Elector
     connect: Callable[[], LeaseClient]
     on_leading: Callable[[], None]
-    on_end: Callable[[BaseException | None], None]
     _stop: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _stop_seconds: float = field(default=0.0, init=False)
     _announcing: set[asyncio.Task[None]] = field(default_factory=set, init=False)
@@ -35,10 +33,18 @@ class ElectionThread:
     _is_stopping: bool = field(default=False, init=False)
     _told: Problem | None = field(default=None, init=False)
 
-    def start(self) -> None:
-        """Begin to contend."""
-        # A daemon, so that the process can end although a request does not.
-        threading.Thread(target=self._run, name="leader-election", daemon=True).start()
+    def run(self) -> BaseException | None:
+        """Contend, in a thread that is for nothing else; return why it ended, and the gate is shut by then.
+
+        That is LeaseLostError, another exception if it broke, or None after `stop`.
+        """
+        try:
+            asyncio.run(self._elect())
+        except BaseException as error:  # noqa: BLE001  whoever began it ends the process with it
+            return error
+        finally:
+            self.elector.gate.shut()
+        return None
 
     def stop(self, seconds: float) -> None:
         """Shut the gate, give the Lease up within `seconds` if this process has it, and end; from any thread."""
@@ -47,16 +53,6 @@ class ElectionThread:
             self._stop_seconds, self._is_stopping = seconds, True
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(self._stop.set)
-
-    def _run(self) -> None:
-        end: BaseException | None = None
-        try:
-            asyncio.run(self._elect())
-        except BaseException as error:  # noqa: BLE001  whoever started the thread ends the process with it
-            end = error
-        finally:
-            self.elector.gate.shut()
-            self.on_end(end)
 
     async def _elect(self) -> None:
         client = self.connect()

@@ -95,17 +95,9 @@ def released(record: LeaseRecord, now: datetime) -> LeaseRecord:
     return record_of_holder("", RELEASED_SECONDS, now, transitions=record.lease_transitions)
 
 
-class _Spec(msgspec.Struct, rename="camel"):
-    holder_identity: str | None = None
-    lease_duration_seconds: int | None = None
-    acquire_time: str | None = None
-    renew_time: str | None = None
-    lease_transitions: int | None = None
-
-
 class _Object(msgspec.Struct):
     metadata: dict[str, Any]
-    spec: _Spec | None = None
+    spec: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,15 +152,9 @@ class _List(msgspec.Struct):
 
 
 def _lease(document: dict[str, Any]) -> Lease:
-    spec = msgspec.convert(document, _Object).spec or _Spec()
-    record = LeaseRecord(
-        spec.holder_identity or "",
-        spec.lease_duration_seconds or 0,
-        spec.acquire_time or "",
-        spec.renew_time or "",
-        spec.lease_transitions or 0,
-    )
-    return Lease(record, document)
+    spec = msgspec.convert(document, _Object).spec or {}
+    given = {name: value for name, value in spec.items() if value is not None}
+    return Lease(msgspec.convert(given, LeaseRecord), document)
 
 
 def new_lease(lock: LeaseLock, record: LeaseRecord) -> bytes:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from datetime import datetime
+from http import HTTPStatus
 
 import msgspec
 
@@ -12,15 +13,13 @@ from bayplan.api.kinds import path_segment
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.leaderelection.elector import Answer, Create, Missing, Problem, Read, Update
 from bayplan.leaderelection.lease import API_VERSION, LABEL, Lease, LeaseLock, new_lease, read_lease, read_leases
-from bayplan.scheduler.api_calls import rfc3339_micro
+from bayplan.scheduler.event_recorder import event_body
 
 logger = logging.getLogger(__name__)
 
 REASON = "LeaderElection"
 _EVENT_SECONDS = 5.0
 _LIST_SECONDS = 5.0
-_FORBIDDEN = 403
-_NOT_FOUND = 404
 
 
 class LeaseClient:
@@ -48,7 +47,7 @@ class LeaseClient:
         except (AmbiguousError, TimeoutError) as error:
             await self._client.close()
             return Problem(str(error) or f"no answer within {step.timeout:g} s")
-        if response.status == _NOT_FOUND and isinstance(step, Read):
+        if response.status == HTTPStatus.NOT_FOUND and isinstance(step, Read):
             return Missing()
         return _lease_or_problem(response)
 
@@ -74,9 +73,9 @@ class LeaseClient:
         for path in (everywhere, *(LeaseLock(name, "").collection for name in sorted(names))):
             try:
                 response = await self._client.request("GET", path + query, timeout_seconds=_LIST_SECONDS)
-                if response.status >= 300 and response.status != _FORBIDDEN:
+                if response.status >= 300 and response.status != HTTPStatus.FORBIDDEN:
                     return _problem(response)
-                if response.status != _FORBIDDEN:
+                if response.status != HTTPStatus.FORBIDDEN:
                     readable = [*(readable or []), *read_leases(response.body)]
             except (AmbiguousError, UnreachableError, ValueError, *DECODE_ERRORS) as error:
                 return Problem(str(error))
@@ -91,11 +90,17 @@ class LeaseClient:
         await self._client.close()
 
     async def announce(self, identity: str, what: str, now: datetime) -> None:
-        """Write an Event about the Lease; what keeps it from being written is logged and has no other effect."""
+        """Write an Event about the Lease (upstream: resourcelock/leaselock.go RecordEvent).
+
+        What keeps it from being written is logged and has no other effect.
+        """
         lock = self._lock
         try:
             path = f"/apis/events.k8s.io/v1/namespaces/{path_segment(lock.namespace)}/events"
-            body = msgspec.json.encode(_event(lock, identity, f"{identity} {what}", now))
+            regarding = {"kind": "Lease", "apiVersion": API_VERSION, "namespace": lock.namespace, "name": lock.name}
+            note, reasons = f"{identity} {what}", (REASON, REASON)
+            event = event_body(regarding, ("Normal", *reasons), note, now, controller="bayplan", instance=identity)
+            body = msgspec.json.encode(event)
             answer = await self._client.request("POST", path, body=body, timeout_seconds=_EVENT_SECONDS)
         except (AmbiguousError, UnreachableError, ValueError) as error:
             logger.warning("the event of the election was not written lease=%s error=%s", lock, error)
@@ -116,25 +121,7 @@ def _lease_or_problem(response: ApiResponse) -> Lease | Problem:
 
 def _problem(response: ApiResponse) -> Problem:
     reason = response.problem
-    if response.status == _FORBIDDEN:
+    if response.status == HTTPStatus.FORBIDDEN:
         advice = "grant get, create and update on leases in coordination.k8s.io, or switch leaderElect off"
         return Problem(f"permission missing, {advice}: {reason}", forbidden=True)
     return Problem(f"status {response.status}: {reason}")
-
-
-def _event(lock: LeaseLock, identity: str, note: str, now: datetime) -> dict[str, object]:
-    """An Event as upstream's recorder writes it, in today's API (upstream: resourcelock/leaselock.go RecordEvent)."""
-    stamp = f"{int(now.timestamp() * 1_000_000) * 1_000:x}"
-    return {
-        "apiVersion": "events.k8s.io/v1",
-        "kind": "Event",
-        "metadata": {"name": f"{lock.name[: 252 - len(stamp)].rstrip('.-')}.{stamp}", "namespace": lock.namespace},
-        "eventTime": rfc3339_micro(now),
-        "reportingController": "bayplan",
-        "reportingInstance": identity[:128],
-        "type": "Normal",
-        "reason": REASON,
-        "action": REASON,
-        "regarding": {"kind": "Lease", "apiVersion": API_VERSION, "namespace": lock.namespace, "name": lock.name},
-        "note": note[:1024],
-    }

@@ -30,6 +30,7 @@ from bayplan.live.answers import (
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue, release_time
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.api_calls import shown_condition
 from bayplan.scheduler.recent_decisions import LONGEST_MESSAGE, RecentDecisions
 from bayplan.shown_text import natural_key
 
@@ -54,10 +55,16 @@ def profile_answers(configuration: SchedulerConfiguration, frameworks: Mapping[s
     return [_profile(each, frameworks.get(each.scheduler_name)) for each in configuration.profiles]
 
 
-def _profile(profile: Profile, framework: Framework | None) -> ProfileAnswer:
+def scoring_fit(profile: Profile, framework: Framework | None) -> NodeResourcesFitArgs | None:
+    """Return what NodeResourcesFit scores by, None where it does not."""
     args = profile.plugin_config.get(_FIT)
     scores = framework is not None and any(entry.plugin.name == _FIT for entry in framework.scores)
-    if not scores or not isinstance(args, NodeResourcesFitArgs):
+    return args if scores and isinstance(args, NodeResourcesFitArgs) else None
+
+
+def _profile(profile: Profile, framework: Framework | None) -> ProfileAnswer:
+    args = scoring_fit(profile, framework)
+    if args is None:
         return ProfileAnswer(profile.scheduler_name, None, [], None)
     strategy = args.scoring_strategies[0].strategy if args.scoring_strategies else args.scoring_strategy
     return ProfileAnswer(
@@ -158,12 +165,11 @@ class ClusterCopy:
         """Make the cache; once."""
         return self._snapshot.cache()
 
-    def nominator(self, *, but: Callable[[PodInfo], bool] = lambda pod: False) -> Nominator:
-        """Make the nominations, without those of some pods."""
+    def nominator(self) -> Nominator:
+        """Make the nominations."""
         made = Nominator()
         for pod, node in self._nominated:
-            if not but(pod):
-                made.add(pod, node)
+            made.add(pod, node)
         return made
 
 
@@ -280,9 +286,8 @@ class WaitingPodsCopy:
             return standing.queued.gating_message or ""
         if attempts := self._decisions.attempts_on(standing.queued.uid):
             return attempts[-1].message
-        conditions = standing.pod.pod.status.conditions or ()
-        shown = (each.message for each in conditions if each.type == "PodScheduled" and each.status == "False")
-        return next(shown, "")[:LONGEST_MESSAGE]
+        shown = shown_condition(standing.pod)
+        return "" if shown is None else shown[1][:LONGEST_MESSAGE]
 
     def _time(self, seconds: float) -> str:
         return format_time(self._epoch + seconds)

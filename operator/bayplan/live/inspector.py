@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final, Protocol, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -105,29 +105,19 @@ class AnswerThread:
 _encode = msgspec.json.encode
 
 
-class Decides(Protocol):
-    """Whoever takes the decisions: the scheduler, or a simulation."""
-
-    @property
-    def frameworks(self) -> Mapping[str, Framework]:
-        """The profiles by name."""
-
-    @property
-    def decisions(self) -> RecentDecisions:
-        """What was decided last."""
-
-
 @dataclass(eq=False, kw_only=True)
 class LiveInspector:
     """Answers about one process, whether it leads or stands by: what it knows is the same.
 
-    The routes of `/bayplan/v1` rely on it, as a `bayplan.server.live.Inspector`. `configuration` is the one in force,
-    `identity` what the Lease calls this process, and `is_synced` whether all kinds are listed.
+    The routes of `/bayplan/v1` rely on it, as a `bayplan.server.live.Inspector`. `frameworks` are the profiles by name,
+    `recent` what was decided last, `configuration` the one in force, `identity` what the Lease calls this process, and
+    `is_synced` whether all kinds are listed.
     """
 
     cache: Cache
     queue: SchedulingQueue
-    scheduler: Decides
+    frameworks: Callable[[], Mapping[str, Framework]]
+    recent: RecentDecisions
     configuration: Callable[[], SchedulerConfiguration]
     is_leading: Callable[[], bool]
     is_synced: Callable[[], bool]
@@ -167,10 +157,9 @@ class LiveInspector:
 
     async def decisions(self, after: int, limit: int) -> bytes:
         """Some of the last decisions."""
-        recent = self.scheduler.decisions
-        first, found = recent.after(after, limit)
+        first, found = self.recent.after(after, limit)
         items = [_decision(first + number, each) for number, each in enumerate(found)]
-        return _encode(DecisionsAnswer(recent.last, first != after + 1, items))
+        return _encode(DecisionsAnswer(self.recent.last, first != after + 1, items))
 
     async def explanation(self, namespace: str, name: str) -> bytes:
         """Why a pod is where it is, or nowhere, worked out now."""
@@ -184,7 +173,7 @@ class LiveInspector:
             cache = cluster.cache()
             found = find(cache, waiting, in_flight, namespace, name)
             uid = found.pod.uid
-            decided = self.scheduler.decisions.last_on(uid)
+            decided = self.recent.last_on(uid)
             state = "pending" if found.node is None else "assumed" if self.cache.is_assumed(uid) else "bound"
             return _encode(
                 explanation_answer(
@@ -194,7 +183,7 @@ class LiveInspector:
                     waiting,
                     state=state,
                     nominated_for=self.queue.nominator.age(uid),
-                    attempts=self.scheduler.decisions.attempts_on(uid),
+                    attempts=self.recent.attempts_on(uid),
                     decision=None if decided is None else _decision(*decided),
                 )
             )
@@ -213,7 +202,7 @@ class LiveInspector:
         return ClusterCopy(self.cache, self.queue.nominator, self.configuration())
 
     def _waiting(self) -> WaitingPodsCopy:
-        return WaitingPodsCopy(self.queue, self.scheduler.decisions, time.time())
+        return WaitingPodsCopy(self.queue, self.recent, time.time())
 
     def _check_synced(self) -> None:
         if not self.is_synced():
@@ -227,7 +216,7 @@ class LiveInspector:
             version=__version__,
             identity=self.identity,
             leading=self.is_leading(),
-            profiles=profile_answers(self.configuration(), self.scheduler.frameworks),
+            profiles=profile_answers(self.configuration(), self.frameworks()),
             nodes=sizes.nodes,
             pods=sizes.pods,
             queue=QueueCounts(**self.queue.pending()),

@@ -4,7 +4,7 @@ import logging
 import math
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
@@ -214,28 +214,14 @@ class EventRecorder:
 
         `scheduler` is the profile that reports, if it is not the pod's own.
         """
-        kind, reason, action = what
         scheduler = scheduler or pod.pod.spec.scheduler_name
-        name = _event_name(pod.name, now)
         regarding = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         if pod.pod.metadata.resource_version:
             regarding["resourceVersion"] = pod.pod.metadata.resource_version
-        body: dict[str, Any] = {
-            "apiVersion": "events.k8s.io/v1",
-            "kind": "Event",
-            "metadata": {"name": name, "namespace": pod.namespace},
-            "eventTime": rfc3339_micro(now),
-            "reportingController": scheduler,
-            "reportingInstance": f"{scheduler}-{self._hostname}"[:128],
-            "type": kind,
-            "reason": reason,
-            "action": action,
-            "regarding": regarding,
-            "note": cut_note(note),
-        }
+        body = event_body(regarding, what, note, now, controller=scheduler, instance=f"{scheduler}-{self._hostname}")
         try:
             collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
-            path = f"{collection}/{path_segment(name)}"
+            path = f"{collection}/{path_segment(body['metadata']['name'])}"
             content = msgspec.json.encode(body)
         except ValueError as error:
             logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
@@ -258,6 +244,26 @@ class EventRecorder:
         self._emit(series.uid, patch, _with_series(series.create, content), repeatable=True)
 
 
+def event_body(
+    regarding: Mapping[str, str], what: _What, note: str, now: datetime, *, controller: str, instance: str
+) -> dict[str, Any]:
+    """Return an Event in today's API; the recorder relies on it, and the election."""
+    kind, reason, action = what
+    return {
+        "apiVersion": "events.k8s.io/v1",
+        "kind": "Event",
+        "metadata": {"name": _event_name(regarding["name"], now), "namespace": regarding["namespace"]},
+        "eventTime": rfc3339_micro(now),
+        "reportingController": controller,
+        "reportingInstance": instance[:128],
+        "type": kind,
+        "reason": reason,
+        "action": action,
+        "regarding": regarding,
+        "note": cut_note(note),
+    }
+
+
 def _with_series(create: ApiCall, series: dict[str, Any]) -> ApiCall:
     """The creation of an event that was repeated since."""
     body = msgspec.json.decode(create.body or b"{}")
@@ -272,7 +278,7 @@ def cut_note(note: str) -> str:
     return encoded[: _MAX_NOTE_BYTES - len(_CUT)].decode(errors="ignore") + _CUT
 
 
-def _event_name(pod_name: str, now: datetime) -> str:
-    """`<pod>.<hex unix nanoseconds>`, with a long pod name cut so that the whole stays a valid object name."""
+def _event_name(name: str, now: datetime) -> str:
+    """`<name>.<hex unix nanoseconds>`, with a long name cut so that the whole stays a valid object name."""
     stamp = f"{int(now.timestamp() * 1_000_000) * 1_000:x}"
-    return f"{pod_name[: _MAX_NAME - len(stamp) - 1].rstrip('.-')}.{stamp}"
+    return f"{name[: _MAX_NAME - len(stamp) - 1].rstrip('.-')}.{stamp}"

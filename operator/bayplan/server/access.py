@@ -1,12 +1,10 @@
 """Who a client of the secure port is, what it may ask for, and the middleware that lets in who may."""
 
-import ipaddress
 import json
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -14,7 +12,9 @@ import msgspec
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from bayplan.api.kubeconfig import is_local
 from bayplan.server.answers import plain
+from bayplan.server.options import AuthenticationOptions, AuthorizationOptions
 from bayplan.server.reviews import ReviewCache, ReviewError, Reviews, User
 from bayplan.server.serving_tls import ServingTls
 
@@ -30,30 +30,61 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 logger = logging.getLogger(__name__)
 
 
-class Authenticator:
-    """Finds out who sent a request: by the certificate of the connection, otherwise by a bearer token.
+class Security:
+    """What makes a port a secure one: finds out who sent a request, and says whether that user may ask for a path.
 
-    Access relies on it. A token is asked about once in `token_seconds`, whether it is somebody's or not. Whoever shows
-    neither is nobody, where kube-scheduler makes it `system:anonymous`: no stranger has the API server asked anything.
+    A user is known by the certificate of the connection, otherwise by a bearer token, which the API server is asked
+    about once in a while, whether it is somebody's or not. Whoever shows neither is nobody, where kube-scheduler makes
+    it `system:anonymous`: no stranger has the API server asked anything. Paths that are always allowed are open to
+    everybody, a client without credentials included: whole paths, or with `*` at the end all that begin so. A leading
+    `/` may be left out.
     """
 
-    def __init__(self, tls: ServingTls, reviews: Reviews, *, token_seconds: float) -> None:
-        self._tls = tls
+    def __init__(
+        self,
+        tls: ServingTls,
+        reviews: Reviews,
+        authentication: AuthenticationOptions,
+        authorization: AuthorizationOptions,
+    ) -> None:
+        self.tls = tls
         self._reviews = reviews
-        self._users: ReviewCache[User | None] = ReviewCache(lambda _: token_seconds, _size_of)
+        self._users: ReviewCache[User | None] = ReviewCache(lambda _: authentication.token_seconds, _size_of)
+        self._answers: ReviewCache[bool] = ReviewCache(
+            lambda allowed: authorization.allowed_seconds if allowed else authorization.denied_seconds, lambda _: 0
+        )
+        always = authorization.always_allow_paths
+        paths = [path if path.startswith(("/", "*")) else f"/{path}" for path in always]
+        self._open = frozenset(path for path in paths if not path.endswith("*"))
+        self._open_prefixes = tuple(path.removesuffix("*") for path in paths if path.endswith("*"))
 
     async def user_of(self, request: web.Request) -> User | None:
         """Return who sent it, None for nobody; raises ReviewError where the API server does not say."""
         transport = request.transport
         if transport is not None:
             peer, tls = transport.get_extra_info("peercert"), transport.get_extra_info("ssl_object")
-            if peer and tls is not None and self._tls.believes(tls.context) and (user := user_of_certificate(peer)):
+            if peer and tls is not None and self.tls.believes(tls.context) and (user := user_of_certificate(peer)):
                 return user
         token = bearer_token(request.headers.get("Authorization", ""))
         if token is None:
             return None
         user = await self._users.get(token.encode(), lambda: self._reviews.user_of(token))
         return None if user is None else _authenticated(user)
+
+    def is_open(self, path: str) -> bool:
+        """Whether everybody may ask for `path`, so that nobody has to be authenticated for it."""
+        return path in self._open or path.startswith(self._open_prefixes)
+
+    async def may(self, user: User, verb: str, path: str) -> bool:
+        """Whether `user` may; raises ReviewError where the API server does not say."""
+        if PRIVILEGED_GROUP in user.groups:
+            return True
+        try:
+            key = msgspec.json.encode((user, verb, path))
+        except UnicodeEncodeError:
+            # No rule can name such a path.
+            return False
+        return await self._answers.get(key, lambda: self._reviews.may(user, verb, path))
 
 
 def user_of_certificate(peer: dict[str, object], now: Callable[[], float] = time.time) -> User | None:
@@ -91,49 +122,6 @@ def _size_of(user: User | None) -> int:
     return 0 if user is None else 8 * len(msgspec.json.encode(user))
 
 
-class Authorizer:
-    """Says whether a user may ask for a path; the API server says so for `allowed_seconds` or `denied_seconds`.
-
-    Access relies on it. `always_allow_paths` are open to everybody, a client without credentials included: whole paths,
-    or with `*` at the end all that begin so. A leading `/` may be left out.
-    """
-
-    def __init__(
-        self, reviews: Reviews, always_allow_paths: Sequence[str], *, allowed_seconds: float, denied_seconds: float
-    ) -> None:
-        self._reviews = reviews
-        paths = [path if path.startswith(("/", "*")) else f"/{path}" for path in always_allow_paths]
-        self._open = frozenset(path for path in paths if not path.endswith("*"))
-        self._open_prefixes = tuple(path.removesuffix("*") for path in paths if path.endswith("*"))
-        self._answers: ReviewCache[bool] = ReviewCache(
-            lambda allowed: allowed_seconds if allowed else denied_seconds, lambda _: 0
-        )
-
-    def is_open(self, path: str) -> bool:
-        """Whether everybody may ask for `path`, so that nobody has to be authenticated for it."""
-        return path in self._open or path.startswith(self._open_prefixes)
-
-    async def may(self, user: User, verb: str, path: str) -> bool:
-        """Whether `user` may; raises ReviewError where the API server does not say."""
-        if PRIVILEGED_GROUP in user.groups:
-            return True
-        try:
-            key = msgspec.json.encode((user, verb, path))
-        except UnicodeEncodeError:
-            # No rule can name such a path.
-            return False
-        return await self._answers.get(key, lambda: self._reviews.may(user, verb, path))
-
-
-@dataclass(frozen=True, slots=True)
-class Security:
-    """What makes a port a secure one."""
-
-    tls: ServingTls
-    authenticator: Authenticator
-    authorizer: Authorizer
-
-
 def only_who_may(security: Security) -> Middleware:
     """Return what answers 401 to nobody and 403 to who may not; paths that are open wait for nothing.
 
@@ -142,17 +130,17 @@ def only_who_may(security: Security) -> Middleware:
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        if security.authorizer.is_open(request.path):
+        if security.is_open(request.path):
             return await handler(request)
         try:
-            user = await security.authenticator.user_of(request)
+            user = await security.user_of(request)
         except ReviewError:
             user = None
         if user is None:
             return plain(HTTPStatus.UNAUTHORIZED, {"WWW-Authenticate": "Bearer"})
         verb = request.method.lower()
         try:
-            allowed = await security.authorizer.may(user, verb, request.path)
+            allowed = await security.may(user, verb, request.path)
         except ReviewError:
             return plain(HTTPStatus.INTERNAL_SERVER_ERROR)
         if not allowed:
@@ -172,20 +160,10 @@ def only_this_machine(resources: Collection[web.AbstractResource | None]) -> Mid
 
     @web.middleware
     async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
-        is_ours = is_local(request.remote) and is_local(urlsplit(f"//{request.host}").hostname)
+        is_ours = is_local(request.remote or "") and is_local(urlsplit(f"//{request.host}").hostname or "")
         # The resource itself: how a pattern is written is not how a resource says it.
         if request.match_info.route.resource in resources and not is_ours:
             return plain(HTTPStatus.FORBIDDEN, text="only for clients on the same machine\n")
         return await handler(request)
 
     return guard
-
-
-def is_local(host: str | None) -> bool:
-    """Whether a host or an address is this machine's own."""
-    if host == "localhost":
-        return True
-    try:
-        return host is not None and ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan import __version__
-from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Fact, ListError
+from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, ListError
 from bayplan.server.answers import answer, plain
 from bayplan.server.metrics import process_start_seconds
 from bayplan.shown_text import shortened
@@ -34,7 +34,7 @@ _MOST_STACKS = 10_000
 _NOTE: Final = "Warning: for people who look for a fault. The format may change; no program should read it."
 
 
-def debug_routes(compare: Callable[[], Awaitable[CacheComparison]]) -> list[web.RouteDef]:
+def cache_route(compare: Callable[[], Awaitable[CacheComparison]]) -> web.RouteDef:
     """Return the route of `/debug/cache`, which answers with what `compare` finds.
 
     It names pods and nodes, so it is for whoever HttpServer lets in. The answer is at most `LARGEST_ANSWER_BYTES`: all
@@ -55,20 +55,16 @@ def debug_routes(compare: Callable[[], Awaitable[CacheComparison]]) -> list[web.
         }
         return _answer(HTTPStatus.OK, body)
 
-    return [web.get("/debug/cache", cache)]
+    return web.get("/debug/cache", cache)
 
 
 def _difference(difference: Difference) -> dict[str, str | None]:
     return {
         "kind": difference.kind,
         "key": _cut(difference.key),
-        "cache": _text(difference.held),
-        "api": _text(difference.listed),
+        "cache": None if difference.held is None else _cut(str(difference.held)),
+        "api": None if difference.listed is None else _cut(str(difference.listed)),
     }
-
-
-def _text(fact: Fact | None) -> str | None:
-    return None if fact is None else _cut(str(fact))
 
 
 def _cut(text: str) -> str:

@@ -7,6 +7,10 @@ import ssl
 from collections.abc import Callable
 from typing import Final
 
+from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+
 from bayplan.api.errors import CredentialsError
 from bayplan.server.turns import Turns
 
@@ -32,11 +36,6 @@ def handshake_cost(certificates: bytes) -> float:
     Raises:
         CredentialsError: the certificate is of a kind that OpenSSL may know, but Go and kube-scheduler do not.
     """
-    # Loading it takes time and memory, which is for those who serve HTTPS.
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-    from cryptography.hazmat.primitives.asymmetric import ec, rsa  # noqa: PLC0415
-
     try:
         key = x509.load_pem_x509_certificate(certificates).public_key()
     except (ValueError, UnsupportedAlgorithm) as error:

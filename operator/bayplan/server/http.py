@@ -5,6 +5,7 @@ import logging
 import socket
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
@@ -17,9 +18,9 @@ from bayplan.server.answers import answer, plain
 from bayplan.server.connection import DRAIN_SECONDS, Connection, Connections, Open, RequestTurns, peer_of
 from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
-from bayplan.server.listener import Listener
+from bayplan.server.listener import listening_sockets
 from bayplan.server.live import MAX_BODY_BYTES
-from bayplan.server.metrics import OPENMETRICS_TYPE, Scrapes, SliCollector
+from bayplan.server.metrics import OPENMETRICS_TYPE, Reading, Scrapes, sli_metrics
 from bayplan.server.turns import Turns
 
 logger = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ PROBES_PER_SECOND = 100.0
 OTHERS_PER_SECOND = 20.0
 # Heads that do not come in one piece.
 PIECES_PER_SECOND = 50.0
+_TROUBLE_PAUSE_SECONDS = 0.2
 
 PUBLIC_PATHS = ("/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz")
 """What names no object."""
@@ -65,7 +67,7 @@ class HttpServer:
         disabled_metrics: Collection[str] = (),
     ) -> None:
         slis = CollectorRegistry()
-        slis.register(SliCollector(health))
+        slis.register(Reading(partial(sli_metrics, health)))
         self._scrapes = {
             "/metrics": Scrapes(registry, disabled=disabled_metrics),
             "/metrics/slis": Scrapes(slis, disabled=disabled_metrics),
@@ -127,7 +129,11 @@ class HttpServer:
 
 
 class _Port:
-    """One port and the connections that come by it."""
+    """One port and the connections that come by it, at a bounded rate.
+
+    asyncio's own servers take all that wait at once, each time the loop turns, so whoever connects in a loop would have
+    the loop. Here the next ones wait in the kernel.
+    """
 
     def __init__(self, app: web.Application, connections: Open, turns: RequestTurns, security: Security | None) -> None:
         # Who hangs up gives up his place in the queue for an answer.
@@ -140,22 +146,41 @@ class _Port:
         if security is not None:
             self._handshake_turns = Turns(HANDSHAKES_PER_SECOND, security.tls.cost)
         connections_per_second = PLAIN_CONNECTIONS_PER_SECOND if security is None else CONNECTIONS_PER_SECOND
-        pace = TokenBucket(qps=connections_per_second, burst=int(connections_per_second / 4))
-        self._listener = Listener(self._take, pace)
+        self._pace = TokenBucket(qps=connections_per_second, burst=int(connections_per_second / 4))
+        self._sockets: list[socket.socket] = []
+        self._accepting: list[asyncio.Task[None]] = []
 
     async def start(self, host: str, port: int, *, shares_port: bool) -> int:
         await self._runner.setup()
         try:
-            return await self._listener.start(host, port, shares_port=shares_port)
+            self._sockets = await listening_sockets(host, port, shares_port=shares_port)
         except OSError:
             await self._runner.cleanup()
             raise
+        self._accepting = [asyncio.create_task(self._accept(each)) for each in self._sockets]
+        chosen: int = self._sockets[0].getsockname()[1]
+        return chosen
 
     async def stop(self) -> None:
-        await self._listener.stop()
+        for task in self._accepting:
+            task.cancel()
+        await asyncio.gather(*self._accepting, return_exceptions=True)
+        for each in self._sockets:
+            each.close()
         for handshake in list(self._handshakes):
             handshake.give_way()
         await self._runner.cleanup()
+
+    async def _accept(self, listening: socket.socket) -> None:
+        while True:
+            await self._pace.wait()
+            try:
+                connection, address = await asyncio.get_running_loop().sock_accept(listening)
+                await self._take(connection, str(address[0]))
+            except OSError as error:
+                # The client is gone already, or there are no descriptors left.
+                logger.debug("connection not accepted error=%s", error)
+                await asyncio.sleep(_TROUBLE_PAUSE_SECONDS)
 
     async def _take(self, connection: socket.socket, address: str) -> None:
         if self._security is None:

@@ -1,8 +1,10 @@
 """Exports metrics in prometheus-client's form, worked out rarely and in small steps, and those of health checks."""
 
 import asyncio
+import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import accumulate
 from typing import Any, Final
 
@@ -97,37 +99,32 @@ def process_start_seconds() -> float:
     return _READ_AT if started is None else started
 
 
-class SliCollector(Collector):
-    """Exports the last result of each check, how often it ended in which way, and since when that is counted.
+def sli_metrics(health: HealthChecks) -> Iterator[Metric]:
+    """Yield the last result of each check, how often it ended in which way, and since when that is counted.
 
     Only probes run the checks.
     """
-
-    def __init__(self, health: HealthChecks) -> None:
-        self._health = health
-        self._started = process_start_seconds()
-
-    def collect(self) -> Iterable[Metric]:
-        """All three metrics."""
-        outcomes = self._health.outcomes
-        yield gauge(
-            "kubernetes_healthcheck",
-            "Result of the last run of a health check: 1 is success.",
-            ("name", "type"),
-            {(name, endpoint): float(outcome.healthy) for (endpoint, name), outcome in outcomes.items()},
-        )
-        yield counter(
-            "kubernetes_healthchecks_total",
-            "Number of times that a health check was run, by its result.",
-            ("name", "type", "status"),
-            {
-                (name, endpoint, status): count
-                for (endpoint, name), outcome in outcomes.items()
-                for status, count in (("success", outcome.successes), ("error", outcome.errors))
-                if count
-            },
-        )
-        yield gauge(PROCESS_START, "Start time of the process since unix epoch in seconds.", (), {(): self._started})
+    outcomes = health.outcomes
+    yield gauge(
+        "kubernetes_healthcheck",
+        "Result of the last run of a health check: 1 is success.",
+        ("name", "type"),
+        {(name, endpoint): float(outcome.healthy) for (endpoint, name), outcome in outcomes.items()},
+    )
+    yield counter(
+        "kubernetes_healthchecks_total",
+        "Number of times that a health check was run, by its result.",
+        ("name", "type", "status"),
+        {
+            (name, endpoint, status): count
+            for (endpoint, name), outcome in outcomes.items()
+            for status, count in (("success", outcome.successes), ("error", outcome.errors))
+            if count
+        },
+    )
+    yield gauge(
+        PROCESS_START, "Start time of the process since unix epoch in seconds.", (), {(): process_start_seconds()}
+    )
 
 
 class Scrapes:
@@ -148,51 +145,29 @@ class Scrapes:
         self._registry = registry
         self._disabled = frozenset(disabled)
         self._clock = clock
-        self._kept: dict[str, _Text] = {}
+        self._texts: dict[str, asyncio.Task[tuple[bytes, str]]] = {}
+        self._done_at: dict[str, float] = {}
 
     async def text(self, *, openmetrics: bool) -> tuple[bytes, str]:
         """Return the text and its content type; raises what a collector raises."""
         wanted = OPENMETRICS_FORMAT if openmetrics else TEXT_FORMAT
-        kept = self._kept.get(wanted)
-        if kept is None or self._clock() - kept.done_at >= KEPT_SECONDS:
-            kept = self._kept[wanted] = _Text(self._registry, self._disabled, wanted, self._clock)
+        if self._clock() - self._done_at.get(wanted, -math.inf) >= KEPT_SECONDS:
+            self._done_at[wanted] = math.inf
+            self._texts[wanted] = asyncio.create_task(self._work_out(wanted))
         # Whoever asked first may leave; the others still wait for it.
-        return await asyncio.shield(kept.task), kept.content_type
+        return await asyncio.shield(self._texts[wanted])
 
-
-class _Text:
-    """One text in the making, or made at `done_at`."""
-
-    def __init__(
-        self, registry: CollectorRegistry, disabled: frozenset[str], wanted: str, clock: Callable[[], float]
-    ) -> None:
-        self._registry = registry
-        self._disabled = disabled
-        self._encode, self.content_type = choose_encoder(wanted)
-        self._clock = clock
-        self.done_at = float("inf")
-        self.task = asyncio.create_task(self._work_out())
-
-    async def _work_out(self) -> bytes:
+    async def _work_out(self, wanted: str) -> tuple[bytes, str]:
+        encode, content_type = choose_encoder(wanted)
         try:
             parts = []
             for metric in self._registry.collect():
                 # A counter has lost the end of its name here.
                 if metric.name not in self._disabled and f"{metric.name}_total" not in self._disabled:
-                    parts.append(self._encode(_One(metric)).removesuffix(_OPENMETRICS_END))
+                    parts.append(encode(Reading(partial(iter, [metric]))).removesuffix(_OPENMETRICS_END))
                 await asyncio.sleep(0)
-            if self.content_type.startswith(OPENMETRICS_TYPE):
+            if content_type.startswith(OPENMETRICS_TYPE):
                 parts.append(_OPENMETRICS_END)
-            return b"".join(parts)
+            return b"".join(parts), content_type
         finally:
-            self.done_at = self._clock()
-
-
-class _One(Collector):
-    """A single metric, as the encoders take it."""
-
-    def __init__(self, metric: Metric) -> None:
-        self._metric = metric
-
-    def collect(self) -> Iterable[Metric]:
-        return (self._metric,)
+            self._done_at[wanted] = self._clock()

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -37,32 +37,26 @@ class User(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     extra: dict[str, tuple[str, ...]] = {}
 
 
-class _TokenStatus(msgspec.Struct):
+class _Status(msgspec.Struct):
     authenticated: bool = False
     user: User | None = None
-
-
-class _TokenReview(msgspec.Struct):
-    status: _TokenStatus
-
-
-class _AccessStatus(msgspec.Struct):
     allowed: bool = False
     denied: bool = False
 
 
-class _AccessReview(msgspec.Struct):
-    status: _AccessStatus
+class _Review(msgspec.Struct):
+    """A TokenReview or a SubjectAccessReview."""
+
+    status: _Status
 
 
-_tokens = msgspec.json.Decoder(_TokenReview)
-_accesses = msgspec.json.Decoder(_AccessReview)
+_decoder = msgspec.json.Decoder(_Review)
 
 
 class Reviews:
     """Asks the API server who a token is and what a user may do; answers within `REVIEW_SECONDS`, or ReviewError.
 
-    Authenticator and Authorizer rely on it. Its clients pass no gate: a standby is asked for its metrics as well. A
+    Security relies on it. Its clients pass no gate: a standby is asked for its metrics as well. A
     review changes nothing, though it is posted. Failures are logged once a minute, and never with a token. `clock` is
     monotonic, in seconds.
     """
@@ -76,7 +70,7 @@ class Reviews:
     async def user_of(self, token: str) -> User | None:
         """Return whose token it is, None for nobody's."""
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-        status = (await self._post(self._token_client, _TOKEN_REVIEWS, body, _tokens)).status
+        status = await self._post(self._token_client, _TOKEN_REVIEWS, body)
         return status.user if status.authenticated else None
 
     async def may(self, user: User, verb: str, path: str) -> bool:
@@ -84,7 +78,7 @@ class Reviews:
         spec = {**msgspec.to_builtins(user), "nonResourceAttributes": {"path": path, "verb": verb}}
         spec["user"] = spec.pop("username", "")
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        status = (await self._post(self._access_client, _ACCESS_REVIEWS, body, _accesses)).status
+        status = await self._post(self._access_client, _ACCESS_REVIEWS, body)
         return status.allowed and not status.denied
 
     async def close(self) -> None:
@@ -92,9 +86,9 @@ class Reviews:
         await self._token_client.close()
         await self._access_client.close()
 
-    async def _post(self, client: ApiClient, path: str, body: object, decoder: "msgspec.json.Decoder[Any]") -> Any:  # noqa: ANN401  what the decoder gives
+    async def _post(self, client: ApiClient, path: str, body: object) -> _Status:
         try:
-            return decoder.decode((await self._answer(client, path, body)).body)
+            return _decoder.decode((await self._answer(client, path, body)).body).status
         except (AmbiguousError, UnreachableError, TimeoutError) as error:
             reason = str(error) or f"POST {path}: no answer within {REVIEW_SECONDS:.0f} s"
         except ReviewError as error:
@@ -137,7 +131,7 @@ class _Kept(NamedTuple, Generic[V]):
 class ReviewCache(Generic[V]):
     """Answers from memory while an answer is young, and asks once for all who want the same at the same time.
 
-    Authenticator and Authorizer rely on it. `seconds_of` says how long an answer holds, `size_of` its bytes; a failure
+    Security relies on it. `seconds_of` says how long an answer holds, `size_of` its bytes; a failure
     is kept for nobody. Keys are hashed with a key of this process: no token stays in memory. At most `KEEP_BYTES`.
     `clock` is monotonic, in seconds.
     """

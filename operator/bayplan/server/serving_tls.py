@@ -12,8 +12,10 @@ from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from bayplan.api.errors import CredentialsError
@@ -105,10 +107,6 @@ def _specific(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | N
 
 def pair_fault(certificate: bytes, key: bytes) -> str | None:
     """Return what is wrong with the PEM of a certificate and that of its key, None where nothing is found."""
-    # Loading it takes time and memory, which is for those who serve HTTPS; so it is below.
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
-
     fault = _certificate_fault(certificate) or _key_fault(key)
     if fault is not None:
         return fault
@@ -119,16 +117,11 @@ def pair_fault(certificate: bytes, key: bytes) -> str | None:
 
 def expired_since(certificate: bytes, now: datetime) -> datetime | None:
     """Return when the first of some PEM certificates, which loads, expired, None where it is good at `now`."""
-    from cryptography import x509  # noqa: PLC0415
-
     until = x509.load_pem_x509_certificate(certificate).not_valid_after_utc
     return until if until <= now else None
 
 
 def _certificate_fault(certificate: bytes) -> str | None:
-    from cryptography import x509  # noqa: PLC0415
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-
     if not certificate.strip():
         return "the certificate's file is empty"
     try:
@@ -139,9 +132,6 @@ def _certificate_fault(certificate: bytes) -> str | None:
 
 
 def _key_fault(key: bytes) -> str | None:
-    from cryptography.exceptions import UnsupportedAlgorithm  # noqa: PLC0415
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key  # noqa: PLC0415
-
     if not key.strip():
         return "the key's file is empty"
     try:

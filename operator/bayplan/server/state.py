@@ -8,10 +8,12 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
 
 from bayplan import __version__
-from bayplan.cache.cache import CacheSizes
+from bayplan.cache.cache import Cache
 from bayplan.cache.packing import AllocationSummary, Packing
 from bayplan.cache.resources import CPU, PODS
 from bayplan.config.feature_gates import KUBERNETES, FeatureGates, Stage
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.metrics import counter, gauge
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -28,30 +30,11 @@ class WatchState:
     relists: int
 
 
-@dataclass(frozen=True, slots=True)
-class StateSources:
-    """Where each scrape reads the engine's state; each callable is called on the event loop.
-
-    `pending` gives pods by queue (active, backoff, unschedulable, gated), `watches` gives freshness by
-    resource (pods, nodes, ...), `in_flight_events` events by label, `tasks` what goes on beside the decisions by its
-    work, `waiting_calls` calls by type, `nominations` how many there are and the age of the oldest in seconds.
-    `packing` receives the resources to look at.
-    """
-
-    pending: Callable[[], Mapping[str, int]]
-    in_flight_events: Callable[[], Mapping[str, int]]
-    nominations: Callable[[], tuple[int, float]]
-    cache: Callable[[], CacheSizes]
-    allocation: Callable[[], AllocationSummary]
-    packing: Callable[[Sequence[str]], Packing]
-    tasks: Callable[[], Mapping[str, int]]
-    waiting_calls: Callable[[], Mapping[str, int]]
-    watches: Callable[[], Mapping[str, WatchState]]
-
-
-def state_metrics(sources: StateSources) -> Iterator[Metric]:
-    """Yield the state of queue, cache, calls and watches, metric by metric."""
-    pending = sources.pending()
+def state_metrics(
+    cache: Cache, queue: SchedulingQueue, scheduler: Scheduler, watches: Mapping[str, WatchState]
+) -> Iterator[Metric]:
+    """Yield the state of queue, cache, calls and watches, metric by metric; `watches` by resource (nodes, ...)."""
+    pending = queue.pending()
     yield gauge(
         "scheduler_pending_pods",
         "Number of pending pods, by queue: 'active' is ready to be tried, 'backoff' waits after a "
@@ -63,35 +46,34 @@ def state_metrics(sources: StateSources) -> Iterator[Metric]:
         "scheduler_cache_size",
         "Number of nodes, pods, and assumed (bound, not yet confirmed) pods in the cache.",
         ("type",),
-        asdict(sources.cache()),
+        asdict(cache.sizes()),
     )
-    count, oldest_age = sources.nominations()
-    yield gauge("bayplan_nominations", "Number of pods that room on a node is kept for.", (), {(): count})
+    nominations = {(): queue.nominator.count()}
+    yield gauge("bayplan_nominations", "Number of pods that room on a node is kept for.", (), nominations)
     yield gauge(
         "bayplan_oldest_nomination_age_seconds",
         "Seconds since the oldest nomination that still lasts was made or seen first; 0 without any.",
         (),
-        {(): oldest_age},
+        {(): queue.nominator.oldest_age()},
     )
     yield gauge(
         "scheduler_inflight_events",
         "Number of events currently tracked in the scheduling queue.",
         ("event",),
-        sources.in_flight_events(),
+        queue.in_flight_events(),
     )
     yield gauge(
         "scheduler_goroutines",
         "Number of tasks under way split by the work they do such as binding.",
         ("operation",),
-        sources.tasks(),
+        scheduler.tasks(),
     )
     yield gauge(
         "scheduler_pending_async_api_calls",
         "Number of API calls currently pending in the async queue.",
         ("call_type",),
-        sources.waiting_calls(),
+        scheduler.dispatcher.waiting_calls(),
     )
-    watches = sources.watches()
     yield gauge(
         "bayplan_watch_last_event_age_seconds",
         "Seconds since the last event or bookmark of a watch.",
@@ -107,15 +89,21 @@ def state_metrics(sources: StateSources) -> Iterator[Metric]:
 
 
 class PackingCollector(Collector):
-    """Exports how full the nodes are, and what is of no use on them, as it is at the moment of the scrape."""
+    """Exports how full the nodes are, and what is of no use on them, as it is at the moment of the scrape.
 
-    def __init__(self, sources: StateSources) -> None:
-        self._sources = sources
+    `packing` receives the resources to look at.
+    """
+
+    def __init__(
+        self, allocation: Callable[[], AllocationSummary], packing: Callable[[Sequence[str]], Packing]
+    ) -> None:
+        self._allocation = allocation
+        self._packing = packing
         self._extended: set[str] = set()
 
     def collect(self) -> Iterable[Metric]:
         """All of it, metric by metric."""
-        summary = self._sources.allocation()
+        summary = self._allocation()
         yield gauge("bayplan_nodes", "Number of nodes known.", (), {(): summary.nodes})
         yield gauge(
             "bayplan_nodes_in_use",
@@ -136,7 +124,7 @@ class PackingCollector(Collector):
             ("resource",),
             {r: _ratio(summary.requested.get(r, 0), summary.allocatable.get(r, 0)) for r in resources},
         )
-        packing = self._sources.packing([name for name in resources if name != PODS])
+        packing = self._packing([name for name in resources if name != PODS])
         yield gauge(
             "bayplan_stranded_capacity",
             "Free capacity of nodes that is of no use because another resource is full there; cpu in cores.",

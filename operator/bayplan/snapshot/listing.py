@@ -8,14 +8,13 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import aiohttp
-import msgspec
 
 from bayplan.api.backoff import Backoff, WatchTiming, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
-from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
+from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
 from bayplan.config.errors import quote
 from bayplan.simulate.documents import Decoder, field_error
@@ -41,10 +40,7 @@ _READ_OF_JOBS: Final = ("Complete", "Failed")
 
 
 def _only(keys: Collection[str]) -> Rule:
-    def rule(source: dict[str, Any]) -> dict[str, Any]:
-        return {key: value for key, value in source.items() if key in keys}
-
-    return rule
+    return lambda source: {key: value for key, value in source.items() if key in keys}
 
 
 def _conditions(types: Collection[str]) -> Rule:
@@ -90,13 +86,6 @@ class ListedObjects:
     objects: list[Any] = field(default_factory=list)
     unreadable: list[str] = field(default_factory=list)
     """What could not be read and is left out: a line each, with the name and the field."""
-
-
-class _Named(msgspec.Struct):
-    metadata: ObjectMeta = ObjectMeta()
-
-
-_named: Final = Decoder(_Named)
 
 
 async def list_kind(
@@ -146,7 +135,9 @@ async def _list(
             try:
                 found.objects.append(trimmed(decode(raw)))
             except DECODE_ERRORS as error:
-                found.unreadable.append(f"{resource.kind} {_name(raw)}: {field_error(error)}")
+                key = outline_of(raw).metadata.key
+                name = "of unreadable name" if key == "?" else quote(key)
+                found.unreadable.append(f"{resource.kind} {name}: {field_error(error)}")
     return found
 
 
@@ -165,11 +156,3 @@ async def _page(source: WatchSource, sleep: Callable[[float], Awaitable[None]], 
             if backoff.failures + 1 >= TRIES:
                 raise
         await sleep(max(backoff.failed(away=True), min(delay or 0.0, _MAX_RETRY_AFTER)))
-
-
-def _name(raw: msgspec.Raw) -> str:
-    try:
-        meta = _named(raw).metadata
-    except DECODE_ERRORS:
-        return "of unreadable name"
-    return quote(f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name)

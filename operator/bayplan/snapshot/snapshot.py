@@ -5,7 +5,8 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -130,12 +131,9 @@ class Snapshot:
     """Kinds that are left out because the right to list them is missing, a line each."""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Mapping[str, int]:
         """How many objects there are, by kind, in the order in which they were read."""
-        found: dict[str, int] = {}
-        for resource, _ in self.objects:
-            found[resource.kind] = found.get(resource.kind, 0) + 1
-        return found
+        return Counter(resource.kind for resource, _ in self.objects)
 
 
 class MissingRightsError(Exception):

@@ -6,8 +6,7 @@ import signal
 import socket
 from collections.abc import Callable
 from http import HTTPStatus
-from importlib.resources import files
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -121,6 +120,7 @@ async def _harden(_: web.Request, response: web.StreamResponse) -> None:
     response.headers["Server"] = "bayplan"
 
 
+_STATIC: Final = Path(__file__).parent / "static"
 _TYPES: Final = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 _SHUTDOWN_SECONDS: Final = 1.0
@@ -131,8 +131,8 @@ def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Applicati
     app = web.Application(client_max_size=MAX_BODY_BYTES)
     guard.install(app)
     app.router.add_routes(live_routes(source))
-    for path, body, kind in _page_files():
-        app.router.add_get(path, _file(body, kind))
+    for path, file in _page_files().items():
+        app.router.add_get(path, _file(file))
 
     async def events(request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "text/event-stream; charset=utf-8"})
@@ -166,29 +166,15 @@ def make_app(source: Inspector, updates: Updates, guard: Guard) -> web.Applicati
     return app
 
 
-def _page_files() -> list[tuple[str, bytes, str]]:
-    static = files("bayplan.web") / "static"
-    found = [(f"/static/{path}", each.read_bytes(), _type(each.name)) for path, each in _walk(static, "")]
-    index = (static / "index.html").read_bytes()
-    return [("/", index, _type("index.html")), *found]
+def _page_files() -> dict[str, Path]:
+    found = {f"/static/{each.relative_to(_STATIC)}": each for each in _STATIC.rglob("*") if each.is_file()}
+    return {PAGE: _STATIC / "index.html", **found}
 
 
-def _walk(folder: Traversable, path: str) -> list[tuple[str, Traversable]]:
-    found: list[tuple[str, Traversable]] = []
-    for each in folder.iterdir():
-        if each.is_dir():
-            found += _walk(each, f"{path}{each.name}/")
-        else:
-            found.append((f"{path}{each.name}", each))
-    return found
+def _file(path: Path) -> Handler:
+    body = path.read_bytes()
+    kind = f"{_TYPES.get(path.suffix, 'text/plain')}; charset=utf-8"
 
-
-def _type(name: str) -> str:
-    kind = _TYPES.get(name[name.rfind(".") :], "text/plain") if "." in name else "text/plain"
-    return f"{kind}; charset=utf-8"
-
-
-def _file(body: bytes, kind: str) -> Handler:
     async def handler(_: web.Request) -> web.StreamResponse:
         return web.Response(body=body, headers={"Content-Type": kind, "Cache-Control": "no-cache"})
 

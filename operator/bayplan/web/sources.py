@@ -1,19 +1,15 @@
 """What the page is made of: a running scheduler, a simulation, or several configurations side by side."""
 
 import asyncio
+import sys
 import time
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import dataclass, field
-from http import HTTPStatus
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
-from bayplan.api.live_paths import RefusedQuestionError
-from bayplan.client.errors import ClientError, RefusedError
-from bayplan.client.scheduler_client import Answer, SchedulerClient
+from bayplan.client.scheduler_client import SchedulerClient
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.framework.runtime import Framework
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import always
 from bayplan.scheduler.cycle import Placement
@@ -60,40 +56,31 @@ class RemoteSource:
 
     async def summary(self) -> bytes:
         """Who schedules, by what, and how it stands."""
-        return await _passed_on(self._client.summary())
+        return _encode(await self._client.summary())
 
     async def nodes(self) -> bytes:
         """All nodes, column by column."""
-        return await _passed_on(self._client.nodes())
+        return _encode(await self._client.nodes())
 
     async def node(self, name: str) -> bytes:
         """One node and its pods."""
-        return await _passed_on(self._client.node(name))
+        return _encode(await self._client.node(name))
 
     async def queue_page(self, start: int, limit: int) -> bytes:
         """Some of the pods that wait."""
-        return await _passed_on(self._client.queue(limit=limit, continue_=str(start) if start else ""))
+        return _encode(await self._client.queue(limit=limit, continue_=str(start) if start else ""))
 
     async def decisions(self, after: int, limit: int) -> bytes:
         """Some of the last decisions."""
-        return await _passed_on(self._client.decisions(after=after, limit=limit))
+        return _encode(await self._client.decisions(after=after, limit=limit))
 
     async def explanation(self, namespace: str, name: str) -> bytes:
         """Why a pod is where it is, or nowhere."""
-        return await _passed_on(self._client.explanation(namespace, name))
+        return _encode(await self._client.explanation(namespace, name))
 
     async def simulation(self, body: bytes, count: str) -> bytes:
         """What would come of pods."""
-        return await _passed_on(self._client.simulate(body, count=count))
-
-
-async def _passed_on(question: Awaitable[Answer]) -> bytes:
-    try:
-        return _encode(await question)
-    except RefusedError as error:
-        raise RefusedQuestionError(HTTPStatus(error.status), str(error)) from error
-    except ClientError as error:
-        raise RefusedQuestionError(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
+        return _encode(await self._client.simulate(body, count=count))
 
 
 class SummaryOf(msgspec.Struct, rename="camel", frozen=True):
@@ -138,18 +125,13 @@ class ComparedSource:
         outcomes = [await asyncio.to_thread(self._first.outcome, self._configurations[0][0])]
         await self._show(updates, outcomes)
         for config, configuration in self._configurations[1:]:
-            outcomes.append(await self._decide(config, configuration))
+            other = SnapshotSource(configuration, own_pods(self._objects), name=config)
+            more = True
+            while more:
+                more = other.decide()
+                await asyncio.sleep(0)
+            outcomes.append(await asyncio.to_thread(other.outcome, config))
             await self._show(updates, outcomes)
-
-    async def _decide(self, config: str, configuration: SchedulerConfiguration) -> ConfigurationResult:
-        simulator = Simulator(configuration)
-        simulator.add(own_pods(self._objects))
-        more = True
-        while more:
-            more = _slice(simulator)
-            await asyncio.sleep(0)
-        report = await asyncio.to_thread(simulator.report)
-        return ConfigurationResult(config, report, placements(simulator.cache.nodes))
 
     async def _show(self, updates: Updates, outcomes: Sequence[ConfigurationResult]) -> None:
         comparison = await asyncio.to_thread(compared, outcomes)
@@ -162,23 +144,6 @@ def side_by_side(comparison: Comparison) -> SideBySide:
     return SideBySide(len(told), told, comparison.moved[:MOVED_SHOWN], len(comparison.moved))
 
 
-def _slice(simulator: Simulator) -> bool:
-    """Decide for some milliseconds; returns whether there may be more."""
-    end = time.monotonic() + _SLICE_SECONDS
-    while time.monotonic() < end:
-        if simulator.step() is None:
-            return False
-    return True
-
-
-@dataclass(eq=False)
-class _Deciding:
-    """What the inspector asks of whoever decides."""
-
-    frameworks: Mapping[str, Framework]
-    decisions: RecentDecisions = field(default_factory=RecentDecisions)
-
-
 class SnapshotSource:
     """Simulates a cluster, and is asked about it as a running scheduler is, at any time.
 
@@ -189,12 +154,13 @@ class SnapshotSource:
     def __init__(self, configuration: SchedulerConfiguration, objects: ClusterObjects, *, name: str) -> None:
         self._simulator = Simulator(configuration)
         self._simulator.add(objects)
-        self._deciding = _Deciding(self._simulator.frameworks)
+        self._decisions = RecentDecisions()
         self._pending = sum(self._simulator.queue.pending().values())
         self.inspector = LiveInspector(
             cache=self._simulator.cache,
             queue=self._simulator.queue,
-            scheduler=self._deciding,
+            frameworks=lambda: self._simulator.frameworks,
+            recent=self._decisions,
             configuration=lambda: configuration,
             is_leading=lambda: True,
             is_synced=lambda: True,
@@ -215,12 +181,12 @@ class SnapshotSource:
     async def run(self, updates: Updates) -> None:
         """Decide about the pods that wait until none is worth trying, and have the page follow."""
         step = max(1, self._pending // POINTS)
-        decisions = self._deciding.decisions
+        decisions = self._decisions
         await updates.refresh(0, running=True)
         refreshed = time.monotonic()
         more = True
         while more:
-            more = self._slice(step)
+            more = self.decide(step)
             await updates.sample(decisions.last)
             if more and time.monotonic() - refreshed > _REFRESH_SECONDS:
                 await updates.refresh(decisions.last, running=True)
@@ -228,8 +194,8 @@ class SnapshotSource:
             await asyncio.sleep(0)
         await updates.refresh(decisions.last, running=False)
 
-    def _slice(self, most: int) -> bool:
-        """Decide at most so often; returns whether there may be more."""
+    def decide(self, most: int = sys.maxsize) -> bool:
+        """Decide for some milliseconds, at most so often; return whether there may be more."""
         end = time.monotonic() + _SLICE_SECONDS
         for _ in range(most):
             spent = self._simulator.seconds
@@ -242,7 +208,7 @@ class SnapshotSource:
         return True
 
     def _note(self, decision: Decision, seconds: float) -> None:
-        outcome, decisions = decision.outcome, self._deciding.decisions
+        outcome, decisions = decision.outcome, self._decisions
         if isinstance(outcome, Placement):
             decisions.placed(decision.pod, outcome, seconds, len(self._simulator.cache.nodes))
             return

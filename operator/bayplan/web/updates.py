@@ -146,11 +146,6 @@ class PackingPoint(msgspec.Struct, rename="camel", frozen=True, gc=False):
     """Of cpu and memory of all nodes, how much is requested."""
 
 
-class _State(msgspec.Struct, rename="camel", frozen=True, gc=False):
-    running: bool
-    error: str | None
-
-
 class Updates:
     """Asks a source again when told to, and tells every open page what is new; pages.py relies on it.
 
@@ -182,7 +177,7 @@ class Updates:
             await self._read_decisions()
         except RefusedQuestionError as refused:
             error = error_line(str(refused))
-        self._put("state", msgspec.json.encode(_State(running, error)))
+        self._put("state", msgspec.json.encode({"running": running, "error": error}))
         await self._tell()
 
     async def sample(self, at: float) -> None:
