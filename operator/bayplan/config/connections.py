@@ -190,9 +190,11 @@ def validate_leader_election(election: LeaderElection, path: str = "leaderElecti
         return []
     errors = list(broken_rules(election, path))
     if election.lease_duration <= election.renew_deadline:
-        # The value kube-scheduler shows here is the deadline's.
-        shown = format_duration(election.renew_deadline)
-        errors.append(invalid(child(path, "leaseDuration"), shown, "must be greater than `RenewDeadline`"))
+        # kube-scheduler shows the deadline in place of the value, which nobody may have written.
+        shown, deadline = format_duration(election.lease_duration), format_duration(election.renew_deadline)
+        errors.append(
+            invalid(child(path, "leaseDuration"), shown, f"must be greater than `RenewDeadline` ({deadline})")
+        )
     return errors
 
 

@@ -110,6 +110,11 @@ class NodeResourcesFitArgs:
     scoring_strategies: Annotated[tuple[WeightedStrategy, ...], OWN] = ()
     """Strategies whose weighted scores are added up, in place of `scoring_strategy`; bayplan's own."""
 
+    @property
+    def spreads(self) -> bool:
+        """Whether the emptiest nodes come first, and nothing else counts."""
+        return not self.scoring_strategies and self.scoring_strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+
 
 class BalanceMeasure(StrEnum):
     """What NodeResourcesBalancedAllocation looks at."""
