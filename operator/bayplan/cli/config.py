@@ -25,7 +25,6 @@ from bayplan.config.errors import (
     InputError,
     Remark,
     line_of,
-    note_lines,
     quote,
     quote_unprintable,
 )
@@ -189,8 +188,8 @@ def convert(flags: _NamedFile) -> None:
     notes: list[FieldNote] = []
     data = _read(flags.file)
     configuration = load_checked(flags.file, flags.scheduler_name, notes=notes, reads_certificates=False, data=data)
-    for line in note_lines(flags.file, notes):
-        click.echo(line, err=True)
+    for note in notes:
+        click.echo(line_of(str(flags.file), note), err=True)
     click.echo(to_minimal_yaml(configuration), nl=False)
 
 

@@ -168,7 +168,7 @@ def _runs(extends: Extends, name: object, point: str) -> bool | None:
 
 def _fields(value: object, path: str) -> Fields:
     # Their errors were told by whoever decoded the file.
-    return Fields(value, path, [])
+    return Fields(value, path)
 
 
 def _objects(fields: Fields, name: str) -> list[Fields]:
