@@ -153,6 +153,13 @@ def test_a_master_is_the_server_in_place_of_the_kubeconfigs(tmp_path):
         load_credentials(path, master="ftp://other", environment={})
 
 
+def test_a_query_of_a_servers_url_is_not_used_as_in_client_go_and_shows_nowhere(tmp_path, caplog):
+    path = kubeconfig(tmp_path, cluster={"server": "https://named"})
+    url = "https://other:1/base/?token=secret#part"
+    assert load_credentials(path, master=url, environment={}).server == "https://other:1/base"
+    assert caplog.text == ""
+
+
 def test_a_pods_own_token_is_for_its_own_cluster():
     with pytest.raises(CredentialsError, match="--master: needs a kubeconfig"):
         load_credentials(None, master="https://other", environment={"KUBERNETES_SERVICE_HOST": "10.0.0.1"})

@@ -42,6 +42,9 @@ def test_a_good_file_is_ok_and_its_profiles_are_named(tmp_path):
     assert run("check", write(tmp_path, HEADER)).stdout == f"{path}: ok: 1 profile: bayplan\n"
 
 
+LEAST = "args: {scoringStrategy: {type: LeastAllocated}}"
+
+
 @pytest.mark.parametrize(
     ("strategy", "is_noted"),
     [("", True), ("LeastAllocated", False), ("MostAllocated", False)],
@@ -54,6 +57,22 @@ def test_a_profile_that_names_no_scoring_strategy_is_noted_to_spread(tmp_path, s
     spreads = "names no scoring strategy: pods spread; MostAllocated packs them"
     told = f'{path}: note: profile "x" {spreads}\n'
     assert (result.exit_code, result.stderr) == (0, told if is_noted else "")
+
+
+@pytest.mark.parametrize(
+    ("content", "is_noted"),
+    [
+        (f"# not LeastAllocated\n{HEADER}", True),
+        (f"{HEADER}profiles: [null]\n", True),
+        ("apiVersion: v1\nkind: Policy\n", True),
+        ("apiVersion: v1\nkind: Policy\npriorities: [{name: LeastRequestedPriority, weight: 1}]\n", False),
+        ("apiVersion: v1\nkind: Policy\npriorities: [{name: MostRequestedPriority, weight: 1}]\n", False),
+        (f"{HEADER.replace('v1', 'v1alpha1')}pluginConfig: [{{name: NodeResourcesFit, {LEAST}}}]\n", False),
+    ],
+)
+def test_what_a_file_says_of_strategies_counts_and_not_its_words(tmp_path, content, is_noted):
+    result = run("check", write(tmp_path, content))
+    assert (result.exit_code, "names no scoring strategy" in result.stderr) == (0, is_noted)
 
 
 def test_a_file_with_an_extender_is_ok(tmp_path):

@@ -101,6 +101,12 @@ def test_help_has_a_section_for_each_group_and_one_for_what_has_none():
     ]
 
 
+def test_values_to_be_shown_hide_what_follows_the_path_of_a_url():
+    shown = output_of("--colour", "https://paint.example/red?token=hunter2#top", "--coat=a?b").splitlines()[2]
+    assert "'https://paint.example/red?[hidden]'" in shown
+    assert "'coat': 'a?b'" in shown
+
+
 def test_values_to_be_shown_hide_passwords_in_urls_and_leave_out_what_was_not_given():
     shown = output_of("--colour", "https://me:hunter2@paint.example", "--coat=a", "--coat=b", "--gloss=t")
     assert shown.splitlines()[2] == str(

@@ -236,6 +236,16 @@ def test_a_drain_is_worse_for_pods_that_then_have_no_node(simulate, evicted):
     assert simulate(files, *ASK, "--drain", "n1")[0] == 3
 
 
+def test_a_drain_that_evicts_another_schedulers_pod_advises_what_has_it_tried(simulate):
+    files = {"in": lists(NODE, named("web", nodeName="n1", schedulerName="theirs"))}
+    code, _, err = simulate(files, *ASK, "--drain", "n1")
+    assert code == 3
+    assert err.splitlines()[-1] == (
+        "--fail-on-unschedulable: pod default/web was not tried: no profile is named theirs; "
+        "give --scheduler-name theirs"
+    )
+
+
 def test_a_drain_is_worse_for_a_pod_that_waits_and_would_have_had_the_room(simulate):
     other = {**NODE, "metadata": {"name": "n2"}}
     large = [{"name": "c", "resources": {"requests": {"cpu": 4}}}]

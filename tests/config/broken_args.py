@@ -179,7 +179,7 @@ _FIELDS = [
 
 
 def preferred(kind, expression):
-    return affinity(preferred=[nested(f"preference.{kind}[0]", expression)])
+    return affinity(preferred=[{"weight": 1} | nested(f"preference.{kind}[0]", expression)])
 
 
 AFFINITY = [

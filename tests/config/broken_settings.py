@@ -10,7 +10,7 @@ _BY_PATH = [
     ("parallelism", -1, ": Invalid value: -1: should be an integer value greater than zero"),
     ("leaderElection.renewDeadline", "-1s", ': Invalid value: "-1s": must be greater than zero'),
     ("leaderElection.retryPeriod", "-1s", ': Invalid value: "-1s": must be greater than zero'),
-    ("leaderElection.leaseDuration", "10s", ': Invalid value: "10s": must be greater than `RenewDeadline`'),
+    ("leaderElection.leaseDuration", "10s", ': Invalid value: "10s": must be greater than `RenewDeadline` (10s)'),
     ("leaderElection", {"resourceLock": "x"}, '.resourceLock: Invalid value: "x": resourceLock value must be "leases"'),
     ("clientConnection.burst", -1, ": Invalid value: -1: must be non-negative"),
     ("percentageOfNodesToScore", 101, ": Invalid value: 101: not in valid range [0-100]"),

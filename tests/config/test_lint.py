@@ -5,13 +5,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.config.configurations import POLICY, V1, extenders, fit, plugins
+from tests.config.configurations import POLICY, V1, affinity, extenders, fit, plugins
 
 from bayplan.config.document import parse_document
 from bayplan.config.lint import configuration_warnings
 from bayplan.plugins.registry import in_tree_extends
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
+ADDED = "profiles[0].pluginConfig[0].args.addedAffinity"
 RESOURCES = "profiles[0].pluginConfig[0].args.scoringStrategy.resources[0]"
 
 
@@ -37,6 +38,11 @@ def resources(*listed):
         (resources({"name": "gpu", "weight": 1}), f"{RESOURCES}.name", '"gpu" is no resource of Kubernetes'),
         (resources({"name": "cpu", "weight": 0}), f"{RESOURCES}.weight", "0 counts as 1"),
         (resources({"name": "cpu"}, {"name": "cpu"}), f"{RESOURCES[:-3]}[1].name", "twice"),
+        (
+            affinity(preferred=[{"weight": 0, "preference": {}}]),
+            f"{ADDED}.preferredDuringSchedulingIgnoredDuringExecution[0]",
+            "its weight is 0",
+        ),
         (fit(ignoredResources=["gpu"]), "profiles[0].pluginConfig[0].args.ignoredResources[0]", "no domain"),
         (
             plugins(score={"enabled": [{"name": "ImageLocality", "weight": 0}]}),

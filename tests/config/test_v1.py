@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 import yaml
-from tests.config.configurations import ALL_PLUGINS, POLICY, V1, complaints, fit, load, profile_with_args
+from tests.config.configurations import ALL_PLUGINS, POLICY, V1, affinity, complaints, fit, load, profile_with_args
 
 from bayplan.api.objects import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.config.connections import (
@@ -202,6 +202,13 @@ def test_added_affinity_is_read(tmp_path):
     assert isinstance(added, NodeAffinity)
     assert added.required_during_scheduling_ignored_during_execution == NodeSelector([term])
     assert [each.weight for each in added.preferred_during_scheduling_ignored_during_execution] == [3]
+
+
+@pytest.mark.parametrize("weight", [{}, {"weight": 0}])
+def test_the_expressions_of_a_preferred_term_of_weight_0_are_not_checked_as_in_kube_scheduler(tmp_path, weight):
+    wrong = {"preference": {"matchExpressions": [{"key": "-", "operator": "Best"}]}}
+    assert load(tmp_path, affinity(preferred=[weight | wrong]))
+    assert complaints(tmp_path, affinity(preferred=[{"weight": 1} | wrong]))
 
 
 @pytest.mark.parametrize("profiles", [None, [], [{}], [{"pluginConfig": []}], [{"schedulerName": "bayplan"}]])

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import math
 import os
+import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
@@ -45,8 +46,10 @@ class Credentials:
         proxy: str | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.server = without_userinfo(checked_url(server, "server")).rstrip("/")
-        if self.server != server.rstrip("/"):
+        # client-go, too, drops what follows the path (rest.NewRESTClient); it may hold a secret.
+        used = re.split("[?#]", checked_url(server, "server"), maxsplit=1)[0].rstrip("/")
+        self.server = without_userinfo(used)
+        if self.server != used:
             logger.warning("server: the user and password in its URL are not used; API servers dropped them")
         self.proxy = checked_url(proxy, "proxy") if proxy else None
         self.tls_server_name = tls_server_name

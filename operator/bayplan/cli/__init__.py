@@ -21,6 +21,8 @@ from bayplan.shown_text import printable
 
 COMPLETION: Final = "_BAYPLAN_COMPLETE"
 """The variable that a shell's script sets when it asks for completions."""
+FAILED: Final = 1
+"""Exit code for what cannot be done: nothing answers, or a file cannot be written."""
 BAD_INPUT: Final = 2
 """Exit code for files and flags that are wrong."""
 INTERRUPTED: Final = 130
@@ -74,13 +76,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except BrokenPipeError:
         _discard_output()
-        sys.exit(1)
+        sys.exit(FAILED)
     except OSError as error:
         # What commands cannot read or serve they report themselves: what is left is their output.
         _discard_output()
         with suppress(OSError):
             tell_line(f"bayplan: {error.filename or 'standard output'}: {error.strerror or error}")
-        sys.exit(1)
+        sys.exit(FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
     sys.exit(0)

@@ -3,27 +3,24 @@
 import asyncio
 import sys
 from collections.abc import Coroutine
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from bayplan.cli import BAD_INPUT, tell_line
-
-NOT_ANSWERED: Final = 1
-"""Exit code where the scheduler, or the API server that leads to it, does not answer the question."""
+from bayplan.cli import BAD_INPUT, FAILED, tell_line
 
 
 def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
     """Return what a scheduler answers, understood as of a kind; where it does not, end the command with one line."""
     from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
 
-    code = NOT_ANSWERED
+    code = FAILED
     try:
         answer = asyncio.run(question)
         return answer if kind is None else msgspec.convert(answer, kind)
     except ClientError as error:
         tell_line(str(error))
-        code = BAD_INPUT if isinstance(error, CannotLogInError) else NOT_ANSWERED
+        code = BAD_INPUT if isinstance(error, CannotLogInError) else FAILED
     except msgspec.ValidationError as error:
         tell_line(f"the scheduler is of another version, its answer is not understood: {error}; try -o json")
     sys.exit(code)

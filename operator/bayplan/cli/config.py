@@ -1,12 +1,12 @@
 """`bayplan config`: check, show and convert configuration files."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 from click.exceptions import Exit
@@ -25,17 +25,16 @@ from bayplan.config.errors import (
     InputError,
     Remark,
     line_of,
-    note_lines,
     quote,
     quote_unprintable,
 )
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FLAG, parse_feature_gates
 from bayplan.config.flags import flag
-from bayplan.config.lint import configuration_warnings
+from bayplan.config.lint import configuration_warnings, spreading_profiles
 from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, UPSTREAM_PLUGINS
 from bayplan.config.schema import configuration_schema
-from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration, ScoringStrategyType
+from bayplan.config.types import SchedulerConfiguration
 from bayplan.plugins.out_of_tree import installed_plugins
 from bayplan.plugins.registry import build_frameworks, in_tree_extends
 from bayplan.shown_text import counted
@@ -52,7 +51,6 @@ def config() -> None:
 
 _STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
-_NAMES_SPREADING: Final = re.compile(rb"Least(Allocated|Requested)")
 
 
 @dataclass(frozen=True)
@@ -99,7 +97,11 @@ def check(flags: _CheckFlags) -> None:
         configuration = load_checked(file, flags.scheduler_name, flags.feature_gates, notes, data=data)
     except ConfigurationError as error:
         errors = error.errors
-    warnings = [*_warnings(data, convertible=not errors), *(FieldWarning(each.path, each.message) for each in notes)]
+    document = _document(data)
+    warnings = [
+        *configuration_warnings(document, in_tree_extends, convertible=not errors),
+        *(FieldWarning(each.path, each.message) for each in notes),
+    ]
     # A file that is refused unread, for its depth, say, may be slow to parse to its end.
     remarks: list[Remark] = [*errors, *(Positions(data).placed(warnings) if warnings else ())]
     if flags.output == "json":
@@ -114,18 +116,9 @@ def check(flags: _CheckFlags) -> None:
         profiles = configuration.profiles
         names = ", ".join(quote_unprintable(profile.scheduler_name) for profile in profiles)
         click.echo(f"{quote_unprintable(str(file))}: ok: {counted(len(profiles), 'profile')}: {names}")
-        for each in () if _NAMES_SPREADING.search(data) else filter(_spreads, profiles):
-            told = f"note: profile {quote(each.scheduler_name)} names no scoring strategy"
+        for name in spreading_profiles(document, profiles):
+            told = f"note: profile {quote(name)} names no scoring strategy"
             click.echo(f"{quote_unprintable(str(file))}: {told}: pods spread; MostAllocated packs them", err=True)
-
-
-def _spreads(profile: Profile) -> bool:
-    fit = profile.plugin_config.get("NodeResourcesFit")
-    return (
-        isinstance(fit, NodeResourcesFitArgs)
-        and fit.scoring_strategy.type is ScoringStrategyType.LEAST_ALLOCATED
-        and not fit.scoring_strategies
-    )
 
 
 def _read(file: Path) -> bytes:
@@ -138,12 +131,11 @@ def _read(file: Path) -> bytes:
         raise InputError(f"{_STDIN}: cannot be read: {error.strerror or error}") from None
 
 
-def _warnings(data: bytes, *, convertible: bool) -> list[FieldWarning]:
-    try:
-        return list(configuration_warnings(parse_document(data, []), in_tree_extends, convertible=convertible))
-    except ConfigurationError:
-        # It is no object, which is an error, and the only one.
-        return []
+def _document(data: bytes) -> dict[str, Any]:
+    """What is in the file; nothing where it is no object, which is an error, and the only one."""
+    with suppress(ConfigurationError):
+        return parse_document(data, [])
+    return {}
 
 
 def _print_remarks(file: Path, remarks: Sequence[Remark]) -> None:
@@ -196,8 +188,8 @@ def convert(flags: _NamedFile) -> None:
     notes: list[FieldNote] = []
     data = _read(flags.file)
     configuration = load_checked(flags.file, flags.scheduler_name, notes=notes, reads_certificates=False, data=data)
-    for line in note_lines(flags.file, notes):
-        click.echo(line, err=True)
+    for note in notes:
+        click.echo(line_of(str(flags.file), note), err=True)
     click.echo(to_minimal_yaml(configuration), nl=False)
 
 

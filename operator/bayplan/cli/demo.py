@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import INTERRUPTED
+from bayplan.cli import FAILED, INTERRUPTED
 from bayplan.cli.flags import command
 from bayplan.config.flags import flag
 
 if TYPE_CHECKING:
     from bayplan.simulate.strategy_comparison import StrategyComparison
 
-_NOT_SERVED: Final = 1
 _FRAMES_PER_SECOND: Final = 20
 _MAX_SECONDS: Final = 7.0
 """How long the show takes at most, unless `--speed` is given, but for the time that it holds."""
@@ -76,13 +75,15 @@ def demo(flags: _Flags) -> None:
         raise click.UsageError("--browser and --no-browser are about --web")
     try:
         # Imported here so that the overview of commands does not wait for numpy.
+        from rich.console import Console  # noqa: PLC0415
+
         from bayplan.simulate.strategy_comparison import StrategyComparison  # noqa: PLC0415
 
         comparison = StrategyComparison(nodes=flags.nodes, pods=flags.pods, seed=flags.seed)
         if flags.web:
             _open_page(comparison, browser=flags.browser is not False)
             return
-        if flags.live and sys.stdout.isatty() and not _is_dumb():
+        if flags.live and sys.stdout.isatty() and not Console().is_dumb_terminal:
             _draw(comparison, flags.speed)
         else:
             _print(comparison)
@@ -104,15 +105,9 @@ def _open_page(comparison: "StrategyComparison", *, browser: bool) -> None:
         listening = loopback_socket(0)
     except OSError as error:
         click.echo(f"bayplan demo: 127.0.0.1: {os.strerror(error.errno or 0)}", err=True)
-        raise Exit(_NOT_SERVED) from None
+        raise Exit(FAILED) from None
     with listening, opener("bayplan demo", browser=browser) as opened:
         asyncio.run(serve(source, source.inspector, listening, opened))
-
-
-def _is_dumb() -> bool:
-    from rich.console import Console  # noqa: PLC0415
-
-    return Console().is_dumb_terminal
 
 
 def _command() -> str:

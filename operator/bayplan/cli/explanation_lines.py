@@ -12,7 +12,10 @@ from bayplan.cli.queue import waiting_pods
 from bayplan.explain.explanation import Explanation, change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
 from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
-from bayplan.shown_text import shortened
+from bayplan.shown_text import counted, shortened
+
+if TYPE_CHECKING:
+    from bayplan.client.leader import Target
 
 _MOST_EVENTS: Final = 6
 _LONGEST_MESSAGE: Final = 400
@@ -131,12 +134,6 @@ def _events(answer: ExplanationAnswer) -> str:
     return f"{', '.join(map(shown, names[:_MOST_EVENTS]))}{more} (for {plugins})"
 
 
-if TYPE_CHECKING:
-    from bayplan.client.leader import Target
-
-_LONGEST_REASON: Final = 400
-
-
 class PendingReason(msgspec.Struct, frozen=True):
     """Pods that stand in the same queue for the same reason, however its numbers differ; the first is the example."""
 
@@ -164,8 +161,8 @@ async def pending_reasons(target: "Target", namespace: str | None) -> list[Pendi
 def pending_lines(reasons: Sequence[PendingReason]) -> Iterator[str]:
     """Give a line for all pods that wait, and one for each reason."""
     pods = sum(each.pods for each in reasons)
-    yield "no pod waits" if not pods else "1 pod waits" if pods == 1 else f"{pods:,} pods wait"
+    yield counted(pods, "pod waits", "pods wait") if pods else "no pod waits"
     width = len(f"{pods:,}")
     for each in reasons:
-        reason = shortened(each.reason, _LONGEST_REASON)
+        reason = shortened(each.reason, _LONGEST_MESSAGE)
         yield f"  {each.pods:>{width},} {each.queue}: {reason} (such as {shown(each.example)})"

@@ -1,6 +1,7 @@
 """Commands of click from functions that take groups of flags, and how the help of all of them looks."""
 
 import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
@@ -13,7 +14,7 @@ from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
 from bayplan.config.errors import ConfigurationError, FieldError
 from bayplan.config.feature_gates import FLAG as FEATURE_GATES_FLAG
 from bayplan.config.flags import FILE_NAME, FLAG, Flag, Read, flag
-from bayplan.logs.formats import redacted
+from bayplan.logs.formats import HIDDEN, redacted
 
 FEATURE_GATES: Final = partial(
     flag,
@@ -22,6 +23,8 @@ FEATURE_GATES: Final = partial(
     default=(),
 )
 SCHEDULER_NAME: Final = partial(flag, "--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
+
+_QUERY: Final = re.compile(r"(://[^\s?#]*)[?#]\S+")
 
 _GroupFlag = tuple[str, Read | None, click.Parameter]
 """A field that is a flag, what reads its value, and the parameter of the command."""
@@ -66,7 +69,7 @@ def command(
 def flag_values() -> dict[str, str]:
     """Return what each flag of the command that runs has for a value, if any, by its name without dashes.
 
-    They are to be shown: passwords in URLs are hidden.
+    They are to be shown: passwords in URLs are hidden, and what follows the path.
     """
     context = click.get_current_context()
     shown: dict[str, str] = {}
@@ -74,7 +77,7 @@ def flag_values() -> dict[str, str]:
         value = context.params.get(each.name or "")
         if value is not None and value != ():
             text = ",".join(value) if isinstance(value, tuple) else str(value)
-            shown[_long_name(each).removeprefix("--")] = redacted(text)
+            shown[_long_name(each).removeprefix("--")] = redacted(_QUERY.sub(rf"\1?{HIDDEN}", text))
     return shown
 
 

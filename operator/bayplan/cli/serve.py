@@ -12,13 +12,13 @@ from click.exceptions import Exit
 
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.cli import BAD_INPUT, tell_line
+from bayplan.cli import BAD_INPUT, FAILED, tell_line
 from bayplan.cli.config import load_checked, without_effect
 from bayplan.cli.process import end_process
 from bayplan.cli.run_flags import DeprecatedFlags, LeaderElectionFlags, RunFlags
 from bayplan.config.convert import to_effective_yaml
 from bayplan.config.document import WatchedFile
-from bayplan.config.errors import FieldNote, note_lines
+from bayplan.config.errors import FieldNote, line_of
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.app import App
 from bayplan.controller.build import build
@@ -49,7 +49,7 @@ def _load(
     if flags.config is None:
         configuration = deprecated.applied_to(configuration)
     elected = election.applied_to(configuration.leader_election, os.environ)
-    warnings = [*note_lines(flags.config, notes)]
+    warnings = [line_of(str(flags.config), each) for each in notes]
     if elected.leader_elect is not False and elected.resource_name == KUBE_SCHEDULERS_LEASE:
         warnings.append("leaderElection.resourceName is kube-scheduler's lease: one of the two schedules at a time")
     warnings += without_effect(configuration)
@@ -73,7 +73,7 @@ def write_configuration(
         path.write_text(to_effective_yaml(_load(flags, election, deprecated)))
     except OSError as error:
         tell_line(f"--write-config-to: {path}: {error.strerror or error}")
-        raise Exit(1) from None
+        raise Exit(FAILED) from None
 
 
 def serve(
@@ -119,4 +119,4 @@ def serve(
         raise Exit(BAD_INPUT) from None
     except OSError as error:
         tell_line(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}")
-        raise Exit(1) from None
+        raise Exit(FAILED) from None

@@ -162,7 +162,7 @@ def all_fit(given: SimulationInput, reports: Sequence[Report]) -> bool:
             failing -= _without_node(simulator.run()) - added
         for key in _of_others(before, configured).keys() - added:
             others.pop(key, None)
-        _tell_of_others(others)
+        _tell_of_others(others, added)
         count = report.count
         enough = count is UNSET or count.asked is None or count.fits >= count.asked
         fit = fit and enough and not failing and not others
@@ -187,9 +187,11 @@ def _of_others(objects: ClusterObjects, configured: Configured) -> dict[PodKey, 
     return {key: name for key, name in named if name not in profiles}
 
 
-def _tell_of_others(others: dict[PodKey, str]) -> None:
+def _tell_of_others(others: dict[PodKey, str], added: set[PodKey]) -> None:
     for name in sorted(set(others.values())):
         (_, *first), *more = (key for key, each in others.items() if each == name)
         pods = f"pod {'/'.join(first)} was" if not more else f"pod {'/'.join(first)} and {len(more)} more were"
         advice = "give --as-scheduler for what --add gives, or --scheduler-name"
+        if not any(key in added for key, each in others.items() if each == name):
+            advice = f"give --scheduler-name {name}"
         click.echo(f"--fail-on-unschedulable: {pods} not tried: no profile is named {name}; {advice}", err=True)

@@ -11,7 +11,7 @@ from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import nothing_collected
 from bayplan.cli.config import load_checked, without_effect
-from bayplan.config.errors import FieldNote, note_lines, quote
+from bayplan.config.errors import FieldNote, line_of, quote
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.shown_text import counted
 from bayplan.simulate.capacity import NotCountedError, counted_pod
@@ -36,7 +36,7 @@ class Configured:
 
     def lines(self) -> Iterator[str]:
         """Yield what of it has no effect in a simulation, a line each."""
-        yield from note_lines(self.file, self.notes)
+        yield from (line_of(str(self.file), each) for each in self.notes)
         yield from without_effect(self.configuration)
         if self.configuration.extenders:
             yield "extenders are not called in a simulation: decisions are those of the plugins alone"

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT, tell_line
+from bayplan.cli import BAD_INPUT, FAILED, tell_line
 from bayplan.cli.flags import command
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
 if TYPE_CHECKING:
     from bayplan.snapshot.snapshot import Snapshot
-
-_FAILED = 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ def snapshot(flags: _Flags) -> None:
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
     from bayplan.snapshot.listing import ListingError  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import STDOUT, MissingRightsError, pieces, write  # noqa: PLC0415  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import STDOUT, MissingRightsError, pieces, write  # noqa: PLC0415
 
     if flags.keep_label and not flags.redact:
         raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")
@@ -73,7 +71,7 @@ def snapshot(flags: _Flags) -> None:
         raise Exit(BAD_INPUT) from None
     except (MissingRightsError, ListingError) as error:
         click.echo(str(error), err=True)
-        raise Exit(_FAILED) from None
+        raise Exit(FAILED) from None
     for line in (*taken.forbidden, *taken.unreadable):
         click.echo(f"left out: {line}", err=True)
     shown = "standard output" if flags.output == STDOUT else quote_unprintable(flags.output)
@@ -85,7 +83,7 @@ def snapshot(flags: _Flags) -> None:
         # A name with a null byte is a ValueError.
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         click.echo(f"{shown}: cannot be written: {reason}", err=True)
-        raise Exit(_FAILED) from None
+        raise Exit(FAILED) from None
     counts = ", ".join(f"{count} {kind}" for kind, count in taken.counts.items())
     click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)
 

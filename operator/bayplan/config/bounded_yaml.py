@@ -52,7 +52,6 @@ class RefusedYAMLError(ValueError):
     """Raised for YAML that holds too much, or what no Kubernetes object needs."""
 
     def __init__(self, problem: str, place: YAMLPlace) -> None:
-        self.problem = problem
         self.place = place
         super().__init__(problem)
 

@@ -180,38 +180,40 @@ def decode_leader_election(fields: Fields, **given: Any) -> LeaderElection:  # n
     Attributes that are `given` were read before.
     """
     election = fields.build(LeaderElection, zero_counts=False, checked=False, **given)
-    fields.errors += validate_leader_election(election, fields.path)
+    fields.errors += _election_errors(election)
     return election
 
 
-def validate_leader_election(election: LeaderElection, path: str = "leaderElection") -> list[FieldError]:
+def _election_errors(election: LeaderElection) -> list[FieldError]:
     """What is wrong with an election, unless it is switched off: only an explicit `false` does that."""
     if election.leader_elect is False:
         return []
-    errors = list(broken_rules(election, path))
+    errors = list(broken_rules(election, "leaderElection"))
     if election.lease_duration <= election.renew_deadline:
-        # The value kube-scheduler shows here is the deadline's.
-        shown = format_duration(election.renew_deadline)
-        errors.append(invalid(child(path, "leaseDuration"), shown, "must be greater than `RenewDeadline`"))
+        # kube-scheduler shows the deadline in place of the value, which nobody may have written.
+        shown, deadline = format_duration(election.lease_duration), format_duration(election.renew_deadline)
+        errors.append(
+            invalid("leaderElection.leaseDuration", shown, f"must be greater than `RenewDeadline` ({deadline})")
+        )
     return errors
 
 
-def elector_errors(election: LeaderElection, path: str = "leaderElection") -> list[FieldError]:
+def elector_errors(election: LeaderElection) -> list[FieldError]:
     """Why no elector can work with durations that are right by themselves; kube-scheduler finds out when it starts.
 
     The first rule is client-go's (leaderelection.go NewLeaderElector). The second is ours: a Lease has whole seconds,
     and the last one that is written must not end before its holder stops.
     """
-    errors = validate_leader_election(election, path)
+    errors = _election_errors(election)
     if errors or election.leader_elect is False:
         return errors
     deadline = format_duration(election.renew_deadline)
     if election.renew_deadline <= election.retry_period * _JITTER_FACTOR:
         detail = f"must be greater than retryPeriod * {_JITTER_FACTOR}"
-        return [invalid(child(path, "renewDeadline"), deadline, detail)]
+        return [invalid("leaderElection.renewDeadline", deadline, detail)]
     if timedelta(seconds=election.lease_duration // timedelta(seconds=1)) <= election.renew_deadline:
         detail = f"must be greater than renewDeadline ({deadline}) in whole seconds"
-        return [invalid(child(path, "leaseDuration"), format_duration(election.lease_duration), detail)]
+        return [invalid("leaderElection.leaseDuration", format_duration(election.lease_duration), detail)]
     return []
 
 

@@ -4,6 +4,7 @@ import re
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -127,7 +128,7 @@ class Positions:
         placed = []
         for each in remarks:
             place = self.place(each.path) if each.place is None else None
-            placed.append(each if place is None else each.at(place))
+            placed.append(each if place is None else replace(each, place=place))
         return placed
 
 

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Final, Self
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 _MAX_LINES: Final = 100
 _MAX_VALUE_CHARACTERS: Final = 200
@@ -38,10 +38,6 @@ class Remark:
     def __str__(self) -> str:
         return f"{self.path}: {self.message}" if self.path else self.message
 
-    def at(self, place: Place) -> Self:
-        """Return the same remark with its place."""
-        return replace(self, place=place)
-
 
 class FieldError(Remark):
     """One complaint."""
@@ -73,12 +69,6 @@ def line_of(file: str, remark: Remark, kind: str = "") -> str:
         place = remark.place
         parts.insert(0, quote_unprintable(file) + (f":{place.line}:{place.column}" if place is not None else ""))
     return ": ".join(parts)
-
-
-def note_lines(file: object, notes: Iterable[FieldNote]) -> Iterator[str]:
-    """Say what became of the fields of `file`, a line each, with its name as it can be shown."""
-    for note in notes:
-        yield line_of(str(file), note)
 
 
 class InputError(ValueError):

@@ -10,12 +10,15 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass, field
 from datetime import timedelta
 from enum import StrEnum
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from bayplan.config.errors import FieldError, child, invalid, item, required, unsupported
+from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item, required, unsupported
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.settings import OWN, Int64, Setting, broken_rules, settings_of
 
 _T = TypeVar("_T")
@@ -24,21 +27,38 @@ _Choice = TypeVar("_Choice", bound=StrEnum)
 _MAX_HINTS: Final = 100
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a file is read by, and what is found in it; all of its objects share it."""
+
+    errors: list[FieldError] = field(default_factory=list)
+    """What is wrong."""
+    notes: list[FieldNote] = field(default_factory=list)
+    """What an old format says and today's has no successor for."""
+    known: frozenset[str] = frozenset()
+    """The plugins that may be enabled and configured."""
+    gates: FeatureGates = DEFAULT_FEATURE_GATES
+    """Which features are on; arguments of those that are off are errors."""
+    directory: Path = Path()
+    """Where files are looked for that the file names."""
+
+
 class Fields:
     """One object of the file. A missing or null field reads as None, one of a wrong type too, after noting the error.
 
-    Collects all errors in the list it is given; the caller ends with `finish`, or uses it as a context manager.
+    Collects all errors in its reading; the caller ends with `finish`, or uses it as a context manager.
     """
 
-    def __init__(self, value: object, path: str, errors: list[FieldError]) -> None:
+    def __init__(self, value: object, path: str = "", reading: Reading | None = None) -> None:
         self.path = path
-        self.errors = errors
+        self.reading = Reading() if reading is None else reading
+        self.errors = self.reading.errors
         self._read: set[str] = set()
         self._value: Mapping[str, Any] = {}
         if isinstance(value, dict):
             self._value = value
         elif value is not None:
-            errors.append(invalid(path, value, "must be an object"))
+            self.errors.append(invalid(path, value, "must be an object"))
 
     def __enter__(self) -> Self:
         return self
@@ -157,7 +177,7 @@ class Fields:
 
     def nested(self, name: str) -> "Fields":
         """An object; a missing one reads as empty."""
-        return Fields(self.raw(name), self.at(name), self.errors)
+        return Fields(self.raw(name), self.at(name), self.reading)
 
     def optional(self, name: str, decode: Callable[["Fields"], _T]) -> _T | None:
         """An object, decoded; None when it is missing."""
@@ -170,7 +190,7 @@ class Fields:
         """A list of objects, each decoded; a null element is an empty one."""
         result = []
         for path, value in self._items(name):
-            with Fields(value, path, self.errors) as fields:
+            with Fields(value, path, self.reading) as fields:
                 result.append(decode(fields))
         return tuple(result)
 
@@ -219,6 +239,18 @@ class Fields:
         """Note that the value of the field `name` breaks a rule."""
         self.errors.append(invalid(self.at(name), value, detail))
 
+    def forbid(self, name: str, detail: str) -> None:
+        """Note that the field `name` must not be given."""
+        self.errors.append(forbidden(self.at(name), detail))
+
+    def require(self, name: str, detail: str = "") -> None:
+        """Note that the field `name` must be given."""
+        self.errors.append(required(self.at(name), detail))
+
+    def note(self, name: str, text: str) -> None:
+        """Note what became of the field `name` of an old format."""
+        self.reading.notes.append(FieldNote(self.at(name), text))
+
 
 _READERS: Final[Mapping[object, Callable[[Fields, str], object]]] = {
     str: Fields.string,
@@ -240,7 +272,7 @@ def required_name(fields: Fields) -> str:
     """The `name` of a list element; missing is an error."""
     name = fields.string("name")
     if not name and not (fields.has("name") and name is None):
-        fields.errors.append(required(fields.at("name")))
+        fields.require("name")
     return name or ""
 
 

@@ -4,7 +4,7 @@ Source: component-helpers scheduling/corev1/nodeaffinity.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
@@ -87,26 +87,30 @@ def decode_label_selector(fields: Fields) -> LabelSelector:
 
 def _preferred(fields: Fields) -> PreferredSchedulingTerm:
     with fields.nested("preference") as preference:
-        # kube-scheduler leaves `preference` out where it says what is wrong with an expression.
-        return fields.build(PreferredSchedulingTerm, preference=_term(preference, fields.path))
+        # kube-scheduler leaves `preference` out where it says what is wrong with an expression, and does not look at
+        # those of terms that count nothing.
+        checked = fields.integer("weight") not in (None, 0)
+        return fields.build(PreferredSchedulingTerm, preference=_term(preference, fields.path, checked=checked))
 
 
-def _term(fields: Fields, shown: str = "") -> NodeSelectorTerm:
+def _term(fields: Fields, shown: str = "", *, checked: bool = True) -> NodeSelectorTerm:
     """A term; `shown` is its path in errors about what expressions say, if it is another than its own."""
 
-    def path(each: Fields) -> str:
-        return (shown or fields.path) + each.path.removeprefix(fields.path)
+    def decoded(each: Fields, check: Callable[[Fields, NodeSelectorRequirement, str], None]) -> NodeSelectorRequirement:
+        requirement = each.build(NodeSelectorRequirement)
+        if checked:
+            check(each, requirement, (shown or fields.path) + each.path.removeprefix(fields.path))
+        return requirement
 
-    labels = fields.objects("matchExpressions", lambda each: _label_expression(each, path(each)))
-    names = fields.objects("matchFields", lambda each: _field_expression(each, path(each)))
+    labels = fields.objects("matchExpressions", lambda each: decoded(each, _check_label_expression))
+    names = fields.objects("matchFields", lambda each: decoded(each, _check_field_expression))
     return NodeSelectorTerm(list(labels) or None, list(names) or None)
 
 
-def _label_expression(fields: Fields, path: str) -> NodeSelectorRequirement:
-    requirement = fields.build(NodeSelectorRequirement)
+def _check_label_expression(fields: Fields, requirement: NodeSelectorRequirement, path: str) -> None:
     if requirement.operator not in _LABEL_OPERATORS:
         fields.errors.append(unsupported(child(path, "operator"), requirement.operator, _LABEL_OPERATORS))
-        return requirement
+        return
     if problems := label_key_problems(requirement.key):
         fields.errors.append(invalid(child(path, "key"), requirement.key, "; ".join(problems)))
     _check_values(fields, requirement, path)
@@ -114,7 +118,6 @@ def _label_expression(fields: Fields, path: str) -> NodeSelectorRequirement:
         if problems := label_value_problems(value):
             where = f"{item(child(path, 'values'), index)}[{quote(requirement.key)[1:-1]}]"
             fields.errors.append(invalid(where, value, "; ".join(problems)))
-    return requirement
 
 
 def _check_values(fields: Fields, requirement: NodeSelectorRequirement, path: str) -> None:
@@ -141,11 +144,9 @@ def _nothing_as_given(fields: Fields) -> list[str] | None:
     return [] if fields.has("values") else None
 
 
-def _field_expression(fields: Fields, path: str) -> NodeSelectorRequirement:
-    requirement = fields.build(NodeSelectorRequirement)
+def _check_field_expression(fields: Fields, requirement: NodeSelectorRequirement, path: str) -> None:
     if requirement.operator not in _FIELD_OPERATORS:
         fields.errors.append(unsupported(child(path, "operator"), requirement.operator, _FIELD_OPERATORS))
     elif len(requirement.values or ()) != 1:
         shown = requirement.values or _nothing_as_given(fields)
         fields.errors.append(invalid_whole(child(path, "values"), shown, "must have one element"))
-    return requirement

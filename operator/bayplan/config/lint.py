@@ -1,13 +1,13 @@
 """What a configuration says that is allowed and hardly meant: `bayplan config check` warns of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bayplan.config.errors import FieldWarning, item, quote
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, Extends
 from bayplan.config.settings import OWN
-from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND
+from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, NodeResourcesFitArgs, Profile
 
 _FIT: Final = "NodeResourcesFit"
 _HEADROOM: Final = "NodeHeadroom"
@@ -54,6 +54,25 @@ def configuration_warnings(
     for extender in _objects(top, "extenders"):
         if extender.raw("weight") and not extender.raw("prioritizeVerb"):
             yield FieldWarning(extender.at("weight"), "has no effect without a prioritizeVerb")
+
+
+def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile]) -> Iterator[str]:
+    """Yield the schedulerNames of the profiles that spread pods though the file names no strategy for them.
+
+    `profiles` are those that the decoded file stands for.
+    """
+    top = _fields(document, "")
+    if any(each.raw("name") == "LeastRequestedPriority" for each in _objects(top, "priorities")):
+        return
+    # Before there were profiles, the arguments of the only one stood at the top.
+    for profile, block in zip(profiles, _objects(top, "profiles") or [top], strict=True):
+        fit = profile.plugin_config.get(_FIT)
+        names_one = any(
+            each.raw("name") == _FIT and each.nested("args").has("scoringStrategy")
+            for each in _objects(block, "pluginConfig")
+        )
+        if isinstance(fit, NodeResourcesFitArgs) and fit.spreads and not names_one:
+            yield profile.scheduler_name
 
 
 def _of_election(election: Fields) -> Iterator[FieldWarning]:
@@ -114,6 +133,10 @@ def _of_arguments(config: Fields) -> Iterator[FieldWarning]:
                 yield FieldWarning(path, f"has no effect: {_shown(name)} has no domain, and is no extended resource")
     elif config.raw("name") in {"NodeResourcesBalancedAllocation", _HEADROOM}:
         yield from _of_resources(args)
+    elif config.raw("name") == "NodeAffinity":
+        for term in _objects(args.nested("addedAffinity"), "preferredDuringSchedulingIgnoredDuringExecution"):
+            if not term.raw("weight"):
+                yield FieldWarning(term.path, "has no effect: its weight is 0")
 
 
 def _of_resources(block: Fields) -> Iterator[FieldWarning]:
@@ -145,7 +168,7 @@ def _runs(extends: Extends, name: object, point: str) -> bool | None:
 
 def _fields(value: object, path: str) -> Fields:
     # Their errors were told by whoever decoded the file.
-    return Fields(value, path, [])
+    return Fields(value, path)
 
 
 def _objects(fields: Fields, name: str) -> list[Fields]:

@@ -1,9 +1,9 @@
 """From a file to the effective configuration: the entry of this package."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bayplan.config.connections import extender_tls_errors
 from bayplan.config.document import Positions, parse_document, read_data
@@ -19,6 +19,7 @@ from bayplan.config.errors import (
     unsupported,
 )
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
+from bayplan.config.fields import Fields, Reading
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, Extends, plugin_set_errors
 from bayplan.config.policy import decode_policy
 from bayplan.config.types import (
@@ -32,7 +33,7 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.config.v1 import decode_v1, make_profile
+from bayplan.config.v1 import decode_v1, decoded, make_profile
 from bayplan.config.v1alpha1 import decode_v1alpha1, path_in_v1alpha1
 
 _ALPHA_VERSION: Final = "kubescheduler.config.k8s.io/v1alpha1"
@@ -40,6 +41,12 @@ _REMOVED_VERSIONS: Final = tuple(
     f"kubescheduler.config.k8s.io/{version}" for version in ("v1alpha2", "v1beta1", "v1beta2", "v1beta3")
 )
 """Versions whose plugins had other names than today's."""
+_FORMATS: Final[Sequence[tuple[tuple[str, str], Callable[[Fields], SchedulerConfiguration]]]] = (
+    ((API_VERSION, KIND), decode_v1),
+    ((_ALPHA_VERSION, KIND), decode_v1alpha1),
+    (("v1", "Policy"), decode_policy),
+)
+"""What is read, by apiVersion and kind."""
 
 
 def load_configuration(
@@ -77,7 +84,7 @@ def load_configuration(
         ConfigurationError: with everything that is wrong; its text has one line per error, each with the file's name.
     """
     errors: list[FieldError] = []
-    said: list[FieldNote] = [] if notes is None else notes
+    reading = Reading(errors, [] if notes is None else notes, known_plugins, gates, path.parent)
     if data is None:
         data = read_data(path, only_regular=only_regular)
     try:
@@ -86,9 +93,10 @@ def load_configuration(
         raise ConfigurationError([*errors, *error.errors], file=str(path)) from None
     version, kind = document.get("apiVersion"), document.get("kind")
     old = (version, kind) == (_ALPHA_VERSION, KIND)
-    configuration = _decoded(document, path, known=known_plugins, gates=gates, errors=errors, notes=said)
-    if configuration is None:
+    decode = next((decode for format_, decode in _FORMATS if format_ == (version, kind)), None)
+    if decode is None:
         raise _placed([*errors, *_wrong_kind(version, kind)], path, data)
+    configuration = decoded(decode, document, reading)
     if scheduler_name is not None:
         configuration = rename_profile(configuration, scheduler_name, errors)
     if reads_certificates:
@@ -139,26 +147,6 @@ def rename_profile(
         errors.append(forbidden("--scheduler-name", f"renames the only profile, but there are {count}"))
         return configuration
     return replace(configuration, profiles=(replace(configuration.profiles[0], scheduler_name=name),))
-
-
-def _decoded(
-    document: Mapping[str, Any],
-    path: Path,
-    *,
-    known: frozenset[str],
-    gates: FeatureGates,
-    errors: list[FieldError],
-    notes: list[FieldNote],
-) -> SchedulerConfiguration | None:
-    """What the file says in its format; None for one that is not read."""
-    version, kind = document.get("apiVersion"), document.get("kind")
-    if (version, kind) == (API_VERSION, KIND):
-        return decode_v1(document, known, gates, errors)
-    if (version, kind) == (_ALPHA_VERSION, KIND):
-        return decode_v1alpha1(document, path.parent, known, errors, notes, gates=gates)
-    if (version, kind) == ("v1", "Policy"):
-        return decode_policy(document, known, errors, notes)
-    return None
 
 
 def _placed(errors: Sequence[FieldError], path: Path, data: bytes) -> ConfigurationError:

@@ -11,14 +11,13 @@ from bayplan.config.errors import (
     FieldError,
     child,
     duplicate,
-    forbidden,
     invalid,
     invalid_whole,
     item,
     required,
 )
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.fields import Fields, required_name
+from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
 from bayplan.config.settings import OWN, broken_rules, camel_case
 from bayplan.config.types import (
@@ -28,13 +27,11 @@ from bayplan.config.types import (
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
-    NodeHeadroomArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PluginArgs,
     PodTopologySpreadArgs,
     PodTopologySpreadDefaulting,
-    ResourceHeadroom,
     ResourceSpec,
     ScoringStrategy,
     ScoringStrategyType,
@@ -47,15 +44,15 @@ from bayplan.config.types import (
 @cache
 def default_args(plugin: str) -> PluginArgs | None:
     """The arguments of a plugin that is given none; None for plugins that take none."""
-    return decode_args(plugin, Fields(None, "", []), DEFAULT_FEATURE_GATES) if plugin in TAKE_ARGUMENTS else None
+    return decode_args(plugin, Fields(None)) if plugin in TAKE_ARGUMENTS else None
 
 
-def decode_args(plugin: str, fields: Fields, gates: FeatureGates) -> PluginArgs:
+def decode_args(plugin: str, fields: Fields) -> PluginArgs:
     """The arguments of a plugin of kube-scheduler's or of ours; KeyError for plugins that take none.
 
     An argument of a feature that is off is an error: else it would take effect silently once the feature is on.
     """
-    return _DECODERS[plugin](fields, gates)
+    return _DECODERS[plugin](fields)
 
 
 def decode_shape(fields: Fields, name: str) -> tuple[UtilizationShapePoint, ...]:
@@ -94,7 +91,7 @@ def _node_resources_fit(fields: Fields) -> NodeResourcesFitArgs:
     with fields.nested(OWN) as own:
         several = own.objects("scoringStrategies", _weighted_strategy)
         if several and strategy is not None:
-            own.errors.append(forbidden(own.at("scoringStrategies"), "may not be given together with scoringStrategy"))
+            own.forbid("scoringStrategies", "may not be given together with scoringStrategy")
     return fields.build(
         NodeResourcesFitArgs, scoring_strategy=strategy or ScoringStrategy(), scoring_strategies=several
     )
@@ -116,9 +113,9 @@ def _scoring_strategy(fields: Fields) -> ScoringStrategy:
         if given:
             fields.errors += validate_shape(shape, block.at("shape"))
         else:
-            fields.errors.append(required(fields.at(ratio), "must be specified when type is RequestedToCapacityRatio"))
+            fields.require(ratio, "must be specified when type is RequestedToCapacityRatio")
     elif given:
-        fields.errors.append(forbidden(fields.at(ratio), "must be nil when type is not RequestedToCapacityRatio"))
+        fields.forbid(ratio, "must be nil when type is not RequestedToCapacityRatio")
     return ScoringStrategy(kind or ScoringStrategyType.LEAST_ALLOCATED, resources, shape)
 
 
@@ -157,13 +154,12 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
     for name, rule in API_RULES[TopologySpreadConstraint].items():
         fields.errors += rule.check(getattr(constraint, name), fields.at(camel_case(name)), constraint)
     if constraint.label_selector is not None:
-        detail = "constraint must not define a selector, as they deduced for each pod"
-        fields.errors.append(forbidden(fields.at("labelSelector"), detail))
+        fields.forbid("labelSelector", "constraint must not define a selector, as they deduced for each pod")
     return constraint
 
 
-def _volume_binding(fields: Fields, gates: FeatureGates) -> VolumeBindingArgs:
-    scores = gates.enabled("StorageCapacityScoring")
+def _volume_binding(fields: Fields) -> VolumeBindingArgs:
+    scores = fields.reading.gates.enabled("StorageCapacityScoring")
     shape = decode_shape(fields, "shape")
     args = fields.build(VolumeBindingArgs, shape=shape if scores and shape else DEFAULT_STORAGE_SHAPE)
     if scores:
@@ -175,32 +171,23 @@ def _volume_binding(fields: Fields, gates: FeatureGates) -> VolumeBindingArgs:
     return args
 
 
-def _dynamic_resources(fields: Fields, gates: FeatureGates) -> DynamicResourcesArgs:
+def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
     args = fields.build(DynamicResourcesArgs)
-    for name, seconds, lowest, detail, gate, off in (
-        (
-            "filterTimeout",
-            args.filter_timeout,
-            0,
-            "must be zero or positive",
-            "DRASchedulerFilterTimeout",
-            "DRASchedulingFilterTimeout feature gate is disabled",
-        ),
-        (
-            "bindingTimeout",
-            args.binding_timeout,
-            1,
-            "must be at least 1 second",
-            "DRADeviceBindingConditions",
-            # The other one is locked on.
-            "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus feature gate is disabled",
-        ),
-    ):
-        if not gates.enabled(gate):
+
+    def check(name: str, gate: str, gates: str, detail: str, *, is_right: bool) -> None:
+        if not fields.reading.gates.enabled(gate):
             if fields.has(name):
-                fields.errors.append(forbidden(fields.at(name), off))
-        elif seconds < timedelta(seconds=lowest):
+                fields.forbid(name, f"{gates} feature gate is disabled")
+        elif not is_right:
             fields.invalid(name, fields.raw(name), detail)
+
+    is_right = args.filter_timeout >= timedelta()
+    gates = "DRASchedulingFilterTimeout"
+    check("filterTimeout", "DRASchedulerFilterTimeout", gates, "must be zero or positive", is_right=is_right)
+    is_right = args.binding_timeout >= timedelta(seconds=1)
+    # The second one is locked on.
+    gates = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
+    check("bindingTimeout", "DRADeviceBindingConditions", gates, "must be at least 1 second", is_right=is_right)
     return args
 
 
@@ -225,7 +212,7 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
             each.errors.append(duplicate(each.at("name"), kept.name))
         seen.add(kept.name)
         if kept.percentage and kept.amount:
-            each.errors.append(forbidden(each.at("amount"), "may not be given together with percentage"))
+            each.forbid("amount", "may not be given together with percentage")
         try:
             if not nano(kept.amount.replace("-", "?") or 0) and each.raw("percentage") in (None, 0):
                 each.errors.append(required(each.path, "nothing is kept free without a percentage or an amount"))
@@ -238,15 +225,15 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
     return fields.build(NodeHeadroomArgs, resources=resources or default.resources)
 
 
-_DECODERS: Final[Mapping[str, Callable[[Fields, FeatureGates], PluginArgs]]] = {
-    "DefaultPreemption": lambda fields, _: _default_preemption(fields),
+_DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
+    "DefaultPreemption": _default_preemption,
     "DynamicResources": _dynamic_resources,
-    "InterPodAffinity": lambda fields, _: fields.build(InterPodAffinityArgs),
-    "NodeAffinity": lambda fields, _: NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity)),
-    "NodeHeadroom": lambda fields, _: _node_headroom(fields),
-    "NodeResourcesBalancedAllocation": lambda fields, _: _balanced_allocation(fields),
-    "NodeResourcesFit": lambda fields, _: _node_resources_fit(fields),
-    "PodTopologySpread": lambda fields, _: _pod_topology_spread(fields),
+    "InterPodAffinity": lambda fields: fields.build(InterPodAffinityArgs),
+    "NodeAffinity": lambda fields: NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity)),
+    "NodeHeadroom": _node_headroom,
+    "NodeResourcesBalancedAllocation": _balanced_allocation,
+    "NodeResourcesFit": _node_resources_fit,
+    "PodTopologySpread": _pod_topology_spread,
     "VolumeBinding": _volume_binding,
 }
 TAKE_ARGUMENTS: Final = _DECODERS.keys()

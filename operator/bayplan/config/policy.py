@@ -16,9 +16,9 @@ from bayplan.config.connections import (
     decode_extender,
     validate_extenders,
 )
-from bayplan.config.errors import FieldError, FieldNote, forbidden
+from bayplan.config.errors import FieldError, FieldNote
 from bayplan.config.fields import Fields, required_name
-from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, default_plugins, merge_plugins
+from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS
 from bayplan.config.policy_selection import MAX_WEIGHT, Selection
 from bayplan.config.policy_table import (
     DEFAULT_PREDICATES,
@@ -33,19 +33,19 @@ from bayplan.config.policy_table import (
     Successor,
 )
 from bayplan.config.settings import PERCENTAGE, camel_case
-from bayplan.config.types import PluginEntry, Plugins, PluginSet, Profile, SchedulerConfiguration
-from bayplan.config.v1 import complete_plugin_config
+from bayplan.config.types import PluginEntry, Plugins, PluginSet, SchedulerConfiguration, WeightedStrategy
+from bayplan.config.v1 import make_profile
 
 
-def decode_policy_extender(fields: Fields, notes: list[FieldNote]) -> Extender:
+def decode_policy_extender(fields: Fields) -> Extender:
     """One extender of a policy, as today's configuration says it.
 
     Keys of any case work, as they did: `enableHttps`, `BindVerb`. `httpTimeout` may be in nanoseconds. An `apiVersion`,
-    which samples of old have, meant nothing, and `notes` gets that.
+    which samples of old have, meant nothing, which is noted.
     """
     value = {key: fields.raw(key) for key in fields.keys() if key != "apiVersion"}  # noqa: SIM118  not a mapping
     if fields.raw("apiVersion"):
-        notes.append(FieldNote(fields.at("apiVersion"), "has no effect, as in 1.16"))
+        fields.note("apiVersion", "has no effect, as in 1.16")
     plain = _renamed(value, Extender)
     if isinstance(tls := plain.get("tlsConfig"), dict):
         plain["tlsConfig"] = _renamed(tls, ExtenderTLSConfig)
@@ -54,9 +54,9 @@ def decode_policy_extender(fields: Fields, notes: list[FieldNote]) -> Extender:
             _renamed(each, ExtenderManagedResource) if isinstance(each, dict) else each for each in managed
         ]
     if type(plain.get("httpTimeout")) in {int, float}:
-        nanoseconds = Fields(plain, fields.path, fields.errors).integer("httpTimeout", 64) or 0
+        nanoseconds = Fields(plain, fields.path, fields.reading).integer("httpTimeout", 64) or 0
         plain["httpTimeout"] = f"{nanoseconds}ns"
-    with Fields(plain, fields.path, fields.errors) as renamed:
+    with Fields(plain, fields.path, fields.reading) as renamed:
         return decode_extender(renamed)
 
 
@@ -73,35 +73,25 @@ _FILTERS: Final = frozenset(plugin for each in PREDICATES.values() for plugin in
 _SCORES: Final = frozenset(plugin for each in PRIORITIES.values() for plugin in each.plugins) | {"VolumeBinding"}
 
 
-def decode_policy(
-    document: Mapping[str, Any],
-    known: frozenset[str],
-    errors: list[FieldError],
-    notes: list[FieldNote],
-    hard_pod_affinity_weight: int | None = None,
-) -> SchedulerConfiguration:
-    """The configuration that does what the policy lists; to be used only when `errors` stays empty.
+def decode_policy(fields: Fields, hard_pod_affinity_weight: int | None = None) -> SchedulerConfiguration:
+    """The configuration that does what the policy lists; to be used only when there are no errors.
 
-    `notes` gets what the policy says and today's plugins do otherwise. `hard_pod_affinity_weight` is what counts where
+    What the policy says and today's plugins do otherwise is noted. `hard_pod_affinity_weight` is what counts where
     the policy has no `hardPodAffinitySymmetricWeight`.
     """
-    reader = _Reader(known, notes)
-    with Fields(document, "", errors) as fields:
-        fields.raw("apiVersion")
-        fields.raw("kind")
-        # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
-        if fields.boolean("alwaysCheckAllPredicates"):
-            notes.append(FieldNote("alwaysCheckAllPredicates", "has no effect: the first filter that rejects is named"))
-        weight = decode_hard_weight(fields) or hard_pod_affinity_weight
-        reader.predicates(fields)
-        reader.priorities(fields)
-        extenders: tuple[Extender, ...] = fields.objects("extenders", lambda each: decode_policy_extender(each, notes))
-        errors += validate_extenders(extenders)
+    known = fields.reading.known
+    reader = _Reader(known, fields.reading.notes)
+    # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
+    if fields.boolean("alwaysCheckAllPredicates"):
+        fields.note("alwaysCheckAllPredicates", "has no effect: the first filter that rejects is named")
+    weight = decode_hard_weight(fields) or hard_pod_affinity_weight
+    reader.predicates(fields)
+    reader.priorities(fields)
+    extenders = fields.objects("extenders", decode_policy_extender)
+    fields.errors += validate_extenders(extenders)
     selection = reader.selection
-    selection.settle(errors, notes)
-    plugins = merge_plugins(default_plugins(known), _plugins(selection, known))
-    given = selection.plugin_config(weight)
-    profile = Profile(plugins=plugins, plugin_config=complete_plugin_config(plugins, given))
+    selection.settle(fields.errors, fields.reading.notes)
+    profile = make_profile(_plugins(selection, known), selection.plugin_config(weight), known)
     return SchedulerConfiguration(profiles=(profile,), extenders=extenders)
 
 
@@ -215,11 +205,11 @@ class _Reader:
     def _take(self, name: str, path: str, weight: int) -> None:
         """Score by a priority that is known and has no argument."""
         if name in STRATEGIES:
-            self.selection.take_strategy(path, STRATEGIES[name], weight)
+            self.selection.strategies.append((path, WeightedStrategy(weight, STRATEGIES[name])))
         elif name in SPREADS:
-            self.selection.take_spread(path, weight)
+            self.selection.spreads.append((path, weight))
         elif name == "EvenPodsSpreadPriority":
-            self.selection.take_constraints(path, weight)
+            self.selection.constraints = (path, weight)
         else:
             self.selection.weights |= dict.fromkeys(PRIORITIES[name].plugins, weight)
 
@@ -239,10 +229,10 @@ class _Reader:
             if value:
                 fields.invalid(key, value, detail)
             else:
-                fields.errors.append(forbidden(fields.at(key), detail))
+                fields.forbid(key, detail)
             return False
         if successor.note:
-            self._notes.append(FieldNote(fields.at(key), f"{value}: {successor.note}" if value else successor.note))
+            fields.note(key, f"{value}: {successor.note}" if value else successor.note)
         return True
 
 

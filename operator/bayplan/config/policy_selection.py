@@ -13,12 +13,11 @@ from bayplan.api.objects import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
-from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item, required
+from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item
 from bayplan.config.fields import Fields
 from bayplan.config.labels import validate_label_name
 from bayplan.config.plugin_args import decode_resources, decode_shape, validate_each, validate_shape
 from bayplan.config.policy_table import (
-    DEFAULT_SHAPE,
     LABEL_PREFERENCE,
     LABELS_PRESENCE,
     RATIO,
@@ -55,33 +54,17 @@ class Selection:
     """Plugins that filter."""
     weights: dict[str, int] = field(default_factory=dict)
     """Plugins that score, and their weights."""
-    _strategies: list[tuple[str, WeightedStrategy]] = field(default_factory=list)
-    """Path and weight of each strategy of NodeResourcesFit."""
+    strategies: list[tuple[str, WeightedStrategy]] = field(default_factory=list)
+    """Path of each strategy of NodeResourcesFit, and the strategy with its weight."""
     _demands: list[NodeSelectorRequirement] = field(default_factory=list)
     _preferences: list[tuple[str, int, NodeSelectorRequirement]] = field(default_factory=list)
     """Path, weight and expression of each labelPreference."""
-    _spreads: list[tuple[str, int]] = field(default_factory=list)
+    spreads: list[tuple[str, int]] = field(default_factory=list)
     """Path and weight of each priority that the system defaults take the place of."""
-    _constraints: tuple[str, int] = ("", 0)
+    constraints: tuple[str, int] = ("", 0)
     """Path and weight of EvenPodsSpreadPriority."""
     _labels: list[tuple[str, int, str]] = field(default_factory=list)
     """Path, weight and label of each serviceAntiAffinity."""
-
-    def take_strategy(self, path: str, kind: ScoringStrategyType, weight: int) -> None:
-        """Score by a strategy of NodeResourcesFit without arguments."""
-        ratio = kind is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
-        self._add_strategy(path, weight, ScoringStrategy(kind, shape=DEFAULT_SHAPE if ratio else ()))
-
-    def _add_strategy(self, path: str, weight: int, strategy: ScoringStrategy) -> None:
-        self._strategies.append((path, WeightedStrategy(weight, strategy)))
-
-    def take_spread(self, path: str, weight: int) -> None:
-        """Score by how evenly the pods of a Service or an owner are spread."""
-        self._spreads.append((path, weight))
-
-    def take_constraints(self, path: str, weight: int) -> None:
-        """Score by the constraints of the pods themselves."""
-        self._constraints = (path, weight)
 
     def read_predicate_argument(self, argument: Fields) -> Callable[[int], None]:
         """Return what filters by `labelsPresence`."""
@@ -102,7 +85,7 @@ class Selection:
         if argument.has(RATIO):
             with argument.nested(RATIO) as block:
                 strategy = _ratio(block)
-            return lambda weight: self._add_strategy(argument.at(RATIO), weight, strategy)
+            return lambda weight: self.strategies.append((argument.at(RATIO), WeightedStrategy(weight, strategy)))
         if argument.has(LABEL_PREFERENCE):
             with argument.nested(LABEL_PREFERENCE) as block:
                 expression = NodeSelectorRequirement(_label(block), _operator(block))
@@ -113,8 +96,8 @@ class Selection:
 
     def settle(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
         """Give every plugin its weight; what one plugin cannot do side by side goes to `errors`."""
-        if self._strategies:
-            (_, first), *others = self._strategies
+        if self.strategies:
+            (_, first), *others = self.strategies
             # Several carry their weights themselves.
             self.weights[_FIT] = 1 if others else first.weight
             beside = "stands in bayplan.io.scoringStrategies beside another, which kube-scheduler does not have"
@@ -126,17 +109,17 @@ class Selection:
         self._settle_spread(errors, notes)
 
     def _settle_spread(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
-        weight = sum(own for _, own in self._spreads)
+        weight = sum(own for _, own in self.spreads)
         if self._labels:
-            if self._spreads:
+            if self.spreads:
                 detail = "PodTopologySpread scores for a spread priority already"
                 errors.extend(forbidden(path, detail) for path, _, _ in self._labels)
             else:
                 weight = self._labels_weight(errors)
         if weight > MAX_WEIGHT:
-            *_, path = (*(path for path, _ in self._spreads), *(path for path, _, _ in self._labels))
+            *_, path = (*(path for path, _ in self.spreads), *(path for path, _, _ in self._labels))
             errors.append(forbidden(path, f"PodTopologySpread's weight would be {weight}, more than {MAX_WEIGHT}"))
-        path, own = self._constraints
+        path, own = self.constraints
         if own and weight not in {0, own}:
             shown = max(own, weight)
             notes.append(FieldNote(path, f"EvenPodsSpreadPriority: PodTopologySpread has one weight for all, {shown}"))
@@ -158,7 +141,7 @@ class Selection:
     def plugin_config(self, hard_pod_affinity_weight: int | None) -> dict[str, PluginArgs]:
         """The arguments of plugins that are not given their default ones."""
         config: dict[str, PluginArgs] = {}
-        strategies = tuple(each for _, each in self._strategies)
+        strategies = tuple(each for _, each in self.strategies)
         if len(strategies) == 1:
             config[_FIT] = NodeResourcesFitArgs(scoring_strategy=strategies[0].strategy)
         elif strategies:
@@ -168,7 +151,7 @@ class Selection:
             config[balanced] = NodeResourcesBalancedAllocationArgs(measure=BalanceMeasure.RESULT)
         if self._demands or self._preferences:
             config[_AFFINITY] = NodeAffinityArgs(self._added_affinity())
-        if self._labels or (self._constraints[1] and not self._spreads):
+        if self._labels or (self.constraints[1] and not self.spreads):
             labels = dict.fromkeys(label for _, _, label in self._labels)
             constraints = tuple(TopologySpreadConstraint(1, label, "ScheduleAnyway") for label in labels)
             config[_SPREAD] = PodTopologySpreadArgs(constraints, PodTopologySpreadDefaulting.LIST)
@@ -194,7 +177,7 @@ def _label(fields: Fields) -> str:
     if label:
         fields.errors += validate_label_name(label, fields.at("label"))
     else:
-        fields.errors.append(required(fields.at("label")))
+        fields.require("label")
     return label
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from bayplan.config.types import ScoringStrategyType, UtilizationShapePoint
+from bayplan.config.types import ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +117,14 @@ DEFAULT_PRIORITIES: Final = (
 SPREADS: Final = frozenset(("SelectorSpreadPriority", "ServiceSpreadingPriority"))
 """Priorities that PodTopologySpread's system defaults take the place of."""
 
-STRATEGIES: Final[Mapping[str, ScoringStrategyType]] = {
-    "LeastRequestedPriority": ScoringStrategyType.LEAST_ALLOCATED,
-    "MostRequestedPriority": ScoringStrategyType.MOST_ALLOCATED,
-    "RequestedToCapacityRatioPriority": ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO,
+STRATEGIES: Final[Mapping[str, ScoringStrategy]] = {
+    "LeastRequestedPriority": ScoringStrategy(ScoringStrategyType.LEAST_ALLOCATED),
+    "MostRequestedPriority": ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED),
+    # Without arguments: the emptier the better.
+    "RequestedToCapacityRatioPriority": ScoringStrategy(
+        ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO,
+        shape=(UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0)),
+    ),
 }
 """Priorities that are scoring strategies of NodeResourcesFit."""
 
@@ -151,9 +155,6 @@ PRIORITY_ARGUMENTS: Final[Mapping[str, Successor]] = {
     ),
 }
 """What `argument` of a priority may hold; the priority may then have any name."""
-
-DEFAULT_SHAPE: Final = (UtilizationShapePoint(0, 10), UtilizationShapePoint(100, 0))
-"""The shape of a RequestedToCapacityRatioPriority without arguments: the emptier the better."""
 
 RESOURCE_NAMES: Final[Mapping[str, str]] = {"CPU": "cpu", "Memory": "memory"}
 """Spellings of the 1.16 documentation."""

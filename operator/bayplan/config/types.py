@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
+from bayplan.config.headroom import NodeHeadroomArgs
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
 from bayplan.config.settings import (
     NOT_NEGATIVE,
@@ -110,6 +111,11 @@ class NodeResourcesFitArgs:
     scoring_strategies: Annotated[tuple[WeightedStrategy, ...], OWN] = ()
     """Strategies whose weighted scores are added up, in place of `scoring_strategy`; bayplan's own."""
 
+    @property
+    def spreads(self) -> bool:
+        """Whether the emptiest nodes come first, and nothing else counts."""
+        return not self.scoring_strategies and self.scoring_strategy.type is ScoringStrategyType.LEAST_ALLOCATED
+
 
 class BalanceMeasure(StrEnum):
     """What NodeResourcesBalancedAllocation looks at."""
@@ -201,28 +207,6 @@ class DefaultPreemptionArgs:
     """Pods that started less than this ago are no victims, 0 or more."""
     preemption_delay_seconds: Annotated[int, OWN, NOT_NEGATIVE] = 0
     """Pods created less than this ago do not preempt, 0 or more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceHeadroom:
-    """How much of a resource stays free on each node: a percentage or an amount."""
-
-    name: Annotated[str, Rule({"minLength": 1}, required=True)] = ""
-    """Its name on nodes and pods, such as `cpu`, or `pods` for their number."""
-    percentage: Annotated[int, PERCENTAGE] = 0
-    """Of the node's allocatable, 0..100."""
-    amount: Annotated[str, Rule({"type": ["string", "number"]})] = ""
-    """A quantity such as `500m` or `2Gi`, in place of `percentage`."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeHeadroomArgs:
-    """Arguments of NodeHeadroom, which is bayplan's own."""
-
-    resources: tuple[ResourceHeadroom, ...] = (ResourceHeadroom("cpu", 10), ResourceHeadroom("memory", 10))
-    """What stays free; each resource once."""
-    priority_threshold: int = 2_000_000_000
-    """Pods of this priority or more may take what is kept free, as pods of DaemonSets may."""
 
 
 @dataclass(frozen=True, slots=True)

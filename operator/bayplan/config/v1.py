@@ -11,10 +11,10 @@ from bayplan.config.connections import (
     decode_leader_election,
     validate_extenders,
 )
-from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, invalid_whole, item, required
-from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from bayplan.config.fields import Fields, required_name
-from bayplan.config.plugin_args import decode_args, default_args
+from bayplan.config.errors import FieldError, child, duplicate, invalid, invalid_whole, item
+from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
+from bayplan.config.fields import Fields, Reading, required_name
+from bayplan.config.plugin_args import TAKE_ARGUMENTS, decode_args, default_args
 from bayplan.config.plugin_sets import (
     FORMER_PLUGINS,
     OWN_PLUGINS,
@@ -40,25 +40,30 @@ POD_GROUP_POINTS: Final = ("placementGenerate", "placementScore", "podGroupPostF
 """Extension points for pods that are scheduled together: there in kube-scheduler's files, and empty here."""
 
 
-def decode_v1(
-    document: Mapping[str, Any], known: frozenset[str], gates: FeatureGates, errors: list[FieldError]
+def decode_v1(fields: Fields) -> SchedulerConfiguration:
+    """The effective configuration; to be used only when there are no errors."""
+    configuration = decode_process_settings(fields)
+    extenders = fields.objects("extenders", decode_extender)
+    fields.errors += validate_extenders(extenders)
+    return replace(configuration, profiles=_profiles(fields), extenders=extenders)
+
+
+def decoded(
+    decode: Callable[[Fields], SchedulerConfiguration], document: Mapping[str, Any], reading: Reading
 ) -> SchedulerConfiguration:
-    """The effective configuration; to be used only when `errors` stays empty."""
-    with Fields(document, "", errors) as fields:
+    """What a whole file says, by its decoder; fields that this does not read are errors."""
+    with Fields(document, "", reading) as fields:
         fields.raw("apiVersion")
         fields.raw("kind")
-        configuration = decode_process_settings(fields)
-        extenders = fields.objects("extenders", decode_extender)
-        errors += validate_extenders(extenders)
-        return replace(configuration, profiles=_profiles(fields, known, gates), extenders=extenders)
+        return decode(fields)
 
 
-def _profiles(fields: Fields, known: frozenset[str], gates: FeatureGates) -> tuple[Profile, ...]:
+def _profiles(fields: Fields) -> tuple[Profile, ...]:
     listed = fields.raw("profiles")
     default_name = DEFAULT_SCHEDULER_NAME if not isinstance(listed, list) or len(listed) <= 1 else ""
-    profiles = fields.objects("profiles", lambda profile: decode_profile(profile, known, gates, default_name))
+    profiles = fields.objects("profiles", lambda profile: _profile(profile, default_name))
     if not profiles:
-        return (decode_profile(Fields(None, "", []), known, gates, default_name),)
+        return (replace(make_profile(None, {}, fields.reading.known), scheduler_name=default_name),)
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
@@ -70,13 +75,12 @@ def _profiles(fields: Fields, known: frozenset[str], gates: FeatureGates) -> tup
     return profiles
 
 
-def decode_profile(fields: Fields, known: frozenset[str], gates: FeatureGates, default_name: str) -> Profile:
+def _profile(fields: Fields, default_name: str) -> Profile:
     """A profile merged with the default plugins; `default_name` stands in for a missing schedulerName unless empty."""
     name = fields.string("schedulerName")
     if name == "" or (not default_name and not fields.has("schedulerName")):
-        fields.errors.append(required(fields.at("schedulerName")))
-    custom = fields.optional("plugins", lambda block: _plugins(block, known))
-    profile = make_profile(custom, decode_plugin_config(fields, known, gates), known)
+        fields.require("schedulerName")
+    profile = make_profile(fields.optional("plugins", _plugins), decode_plugin_config(fields), fields.reading.known)
     shown = default_name if name is None else name
     return fields.build(Profile, scheduler_name=shown, plugins=profile.plugins, plugin_config=profile.plugin_config)
 
@@ -99,17 +103,17 @@ def complete_plugin_config(plugins: Plugins, given: Mapping[str, PluginArgs]) ->
     return dict(sorted(complete.items()))
 
 
-def unknown_plugin(path: str, name: str, known: frozenset[str]) -> FieldError | None:
-    """Why a plugin cannot be enabled or configured; None when it can."""
+def unknown_plugin(path: str, name: str, known: frozenset[str]) -> list[FieldError]:
+    """Why a plugin cannot be enabled or configured; nothing when it can."""
     if name in known:
-        return None
+        return []
     if name in REMOVED_PLUGINS:
         detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
     elif name in UPSTREAM_PLUGINS:
         detail = "is not implemented in this version of bayplan"
     else:
         detail = _not_existing(name)
-    return invalid(path, name, detail)
+    return [invalid(path, name, detail)]
 
 
 def _not_existing(name: str) -> str:
@@ -142,21 +146,24 @@ def _as_kube_scheduler_shows(plugins: PluginSet) -> dict[str, object]:
     }
 
 
-def _plugins(fields: Fields, known: frozenset[str]) -> Plugins:
+def _plugins(fields: Fields) -> Plugins:
     sets = {}
+    known = fields.reading.known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}
     for attribute, key in PLUGIN_SET_KEYS.items():
         with fields.nested(key) as block:
-            sets[attribute] = decode_plugin_set(block, known)
-            _check_disabled(block, sets[attribute], known)
+            sets[attribute] = decode_plugin_set(block)
+            for index, name in enumerate(plugin.name for plugin in sets[attribute].disabled):
+                if name and name not in known:
+                    block.errors.append(invalid(item(block.at("disabled"), index), name, _not_existing(name)))
     for key in POD_GROUP_POINTS:
         # kube-scheduler writes these out empty; they are for pods that are scheduled together.
         with fields.nested(key) as block:
-            if decode_plugin_set(block, known).enabled:
-                block.errors.append(forbidden(block.path, "is not implemented in this version of bayplan"))
+            if decode_plugin_set(block).enabled:
+                fields.forbid(key, "is not implemented in this version of bayplan")
     return Plugins(**sets)
 
 
-def decode_plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
+def decode_plugin_set(fields: Fields) -> PluginSet:
     """What an extension point enables and disables; what it enables must be known."""
 
     def entry(each: Fields) -> PluginEntry:
@@ -171,20 +178,14 @@ def decode_plugin_set(fields: Fields, known: frozenset[str]) -> PluginSet:
         path = item(fields.at("enabled"), index)
         if plugin.name in seen:
             fields.errors.append(duplicate(path, plugin.name))
-        elif plugin.name and (error := unknown_plugin(path, plugin.name, known)):
-            fields.errors.append(error)
+        elif plugin.name:
+            fields.errors += unknown_plugin(path, plugin.name, fields.reading.known)
         seen.add(plugin.name)
     disabled = fields.objects("disabled", entry)
     return PluginSet(enabled, tuple(PluginEntry(plugin.name) for plugin in disabled))
 
 
-def _check_disabled(fields: Fields, listed: PluginSet, known: frozenset[str]) -> None:
-    for index, plugin in enumerate(listed.disabled):
-        if plugin.name and plugin.name not in known | UPSTREAM_PLUGINS | REMOVED_PLUGINS | {"*"}:
-            fields.errors.append(invalid(item(fields.at("disabled"), index), plugin.name, _not_existing(plugin.name)))
-
-
-def decode_plugin_config(fields: Fields, known: frozenset[str], gates: FeatureGates) -> dict[str, PluginArgs]:
+def decode_plugin_config(fields: Fields) -> dict[str, PluginArgs]:
     """The arguments in `pluginConfig` by plugin; each plugin must be known and stand there once."""
     config: dict[str, PluginArgs] = {}
     seen = set()
@@ -193,34 +194,33 @@ def decode_plugin_config(fields: Fields, known: frozenset[str], gates: FeatureGa
         name = required_name(each)
         if name in seen:
             each.errors.append(duplicate(each.path, name))
-        elif name and (error := unknown_plugin(each.path, name, known)):
-            each.errors.append(error)
+        elif name and (unknown := unknown_plugin(each.path, name, each.reading.known)):
+            each.errors += unknown
             each.raw("args")
         seen.add(name)
-        if (args := _args(name, each, known, gates)) is not None:
+        if (args := _args(name, each)) is not None:
             config.setdefault(name, args)
 
     fields.objects("pluginConfig", decode)
     return config
 
 
-def _args(name: str, fields: Fields, known: frozenset[str], gates: FeatureGates) -> PluginArgs | None:
+def _args(name: str, fields: Fields) -> PluginArgs | None:
     if name not in UPSTREAM_PLUGINS | OWN_PLUGINS:
         value = fields.raw("args")
         if value is not None and not isinstance(value, dict):
             fields.invalid("args", value, "must be an object")
             return None
-        return OpaqueArgs(value or {}) if name in known else None
+        return OpaqueArgs(value or {}) if name in fields.reading.known else None
     with fields.nested("args") as args:
         _check_kind(name, args)
-        try:
-            return decode_args(name, args, gates)
-        except KeyError:
-            if extra := set(args.keys()) - {"apiVersion", "kind"}:
-                fields.errors.append(forbidden(args.path, f"{name} takes no arguments"))
-                for key in extra:
-                    args.raw(key)
-            return None
+        if name in TAKE_ARGUMENTS:
+            return decode_args(name, args)
+        if extra := set(args.keys()) - {"apiVersion", "kind"}:
+            fields.forbid("args", f"{name} takes no arguments")
+            for key in extra:
+                args.raw(key)
+        return None
 
 
 def _check_kind(name: str, args: Fields) -> None:

@@ -9,20 +9,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from bayplan.config.connections import LeaderElection, decode_leader_election
 from bayplan.config.document import read_document
-from bayplan.config.errors import (
-    ConfigurationError,
-    FieldError,
-    FieldNote,
-    forbidden,
-    quote_unprintable,
-    required,
-    unsupported,
-)
-from bayplan.config.feature_gates import FeatureGates
+from bayplan.config.errors import ConfigurationError, FieldError, quote_unprintable, unsupported
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_args import default_args
 from bayplan.config.policy import decode_hard_weight, decode_policy
@@ -41,13 +32,11 @@ from bayplan.config.types import (
     ScoringStrategyType,
     VolumeBindingArgs,
 )
-from bayplan.config.v1 import decode_plugin_config, decode_plugin_set, decode_process_settings, make_profile
+from bayplan.config.v1 import decode_plugin_config, decode_plugin_set, decode_process_settings, decoded, make_profile
 
-_DEFAULT_PROVIDER: Final = "DefaultProvider"
 _AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
-_PREEMPTION: Final = "DefaultPreemption"
+_PROVIDERS: Final = ("DefaultProvider", _AUTOSCALER_PROVIDER)
 _OLD_LOCKS: Final = ("endpoints", "configmaps", "endpointsleases", "configmapsleases")
-_ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
 _HOST_AND_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[^\[\]]*)\]|(?P<plain>[^\[\]:]*)):(?P<port>[^\[\]:]*)")
 _POINTS: Final[Mapping[str, str]] = {
     attribute: "postFilter" if attribute == "pre_score" else key
@@ -58,37 +47,22 @@ _POINTS: Final[Mapping[str, str]] = {
 _UNRESERVE: Final = "unreserve"
 
 
-def decode_v1alpha1(
-    document: Mapping[str, Any],
-    directory: Path,
-    known: frozenset[str],
-    errors: list[FieldError],
-    notes: list[FieldNote],
-    *,
-    gates: FeatureGates,
-) -> SchedulerConfiguration:
-    """The configuration as v1 would say it; a policy file is looked for from `directory`.
-
-    To be used only when `errors` stays empty. `notes` gets what v1 cannot say.
-    """
-    with Fields(document, "", errors) as fields:
-        fields.raw("apiVersion")
-        fields.raw("kind")
-        settings = decode_process_settings(
-            fields, lambda block: _leader_election(block, notes), parallelism=16, delay_cache_until_active=False
-        )
-        name = fields.string("schedulerName") or DEFAULT_SCHEDULER_NAME
-        for key in _ADDRESSES:
-            _check_address(fields, key, notes)
-        hard_weight = decode_hard_weight(fields)
-        algorithm = _algorithm(fields, directory, known, notes, hard_weight, gates=gates)
-        profile = _with_bind_timeout(fields, algorithm.profiles[0])
-        if fields.boolean("disablePreemption"):
-            profile = _without_preemption(profile)
-        return replace(settings, profiles=(replace(profile, scheduler_name=name),), extenders=algorithm.extenders)
+def decode_v1alpha1(fields: Fields) -> SchedulerConfiguration:
+    """The configuration as v1 would say it; to be used only when there are no errors. What v1 cannot say is noted."""
+    settings = decode_process_settings(fields, _leader_election, parallelism=16, delay_cache_until_active=False)
+    name = fields.string("schedulerName") or DEFAULT_SCHEDULER_NAME
+    for key in ("healthzBindAddress", "metricsBindAddress"):
+        _check_address(fields, key)
+    algorithm = _algorithm(fields, decode_hard_weight(fields))
+    profile = _with_bind_timeout(fields, algorithm.profiles[0])
+    if fields.boolean("disablePreemption"):
+        # As if v1 disabled it there.
+        post_filter = PluginSet(profile.plugins.post_filter.enabled, (PluginEntry("DefaultPreemption"),))
+        profile = replace(profile, plugins=replace(profile.plugins, post_filter=post_filter))
+    return replace(settings, profiles=(replace(profile, scheduler_name=name),), extenders=algorithm.extenders)
 
 
-def _check_address(fields: Fields, key: str, notes: list[FieldNote]) -> None:
+def _check_address(fields: Fields, key: str) -> None:
     """Refuse the address where 1.16 did, and tell that it is not served.
 
     What is no host with a port was no error: the default took its place before it was checked.
@@ -96,7 +70,7 @@ def _check_address(fields: Fields, key: str, notes: list[FieldNote]) -> None:
     address = fields.string(key)
     if not address:
         return
-    notes.append(FieldNote(key, "has no successor; use --bind-address and --secure-port of bayplan run"))
+    fields.note(key, "has no successor; use --bind-address and --secure-port of bayplan run")
     if (parts := _HOST_AND_PORT.fullmatch(address)) is None:
         return
     host, port = parts["bracketed"] or parts["plain"], parts["port"]
@@ -124,11 +98,11 @@ def path_in_v1alpha1(path: str) -> str:
     return own
 
 
-def _leader_election(fields: Fields, notes: list[FieldNote]) -> LeaderElection:
+def _leader_election(fields: Fields) -> LeaderElection:
     """Which replica is at work, by a lock that may have its old kind and its old names."""
     lock = fields.string("resourceLock") or "leases"
     if lock in _OLD_LOCKS:
-        notes.append(FieldNote(fields.at("resourceLock"), f"is leases: Kubernetes has no {lock} lock any more"))
+        fields.note("resourceLock", f"is leases: Kubernetes has no {lock} lock any more")
         lock = "leases"
     default = LeaderElection()
     return decode_leader_election(
@@ -142,35 +116,26 @@ def _leader_election(fields: Fields, notes: list[FieldNote]) -> LeaderElection:
 def _either(fields: Fields, old: str, new: str) -> str | None:
     value, named = fields.string(old), fields.string(new)
     if value and named and value != named:
-        fields.errors.append(forbidden(fields.at(old), f"may not be given together with another {new}"))
+        fields.forbid(old, f"may not be given together with another {new}")
     return value or named
 
 
-def _algorithm(
-    fields: Fields,
-    directory: Path,
-    known: frozenset[str],
-    notes: list[FieldNote],
-    hard_weight: int | None,
-    *,
-    gates: FeatureGates,
-) -> SchedulerConfiguration:
+def _algorithm(fields: Fields, hard_weight: int | None) -> SchedulerConfiguration:
     """One profile, and the extenders, that `algorithmSource`, `plugins` and `pluginConfig` say."""
     with fields.nested("algorithmSource") as source:
         provider = source.string("provider")
-        if provider and provider not in {_DEFAULT_PROVIDER, _AUTOSCALER_PROVIDER}:
-            supported = [_DEFAULT_PROVIDER, _AUTOSCALER_PROVIDER]
-            source.errors.append(unsupported(source.at("provider"), provider, supported))
+        if provider and provider not in _PROVIDERS:
+            source.errors.append(unsupported(source.at("provider"), provider, _PROVIDERS))
         found = None
         if provider and source.raw("policy") is not None:
-            notes.append(FieldNote(source.at("policy"), "is not read, as a provider is named"))
+            source.note("policy", "is not read, as a provider is named")
         elif source.has("policy"):
-            found = _policy(source, directory, known, notes, hard_weight)
-    profile = _own_plugins(fields, known, gates, notes)
+            found = _policy(source, hard_weight)
+    profile = make_profile(fields.optional("plugins", _plugins), decode_plugin_config(fields), fields.reading.known)
     if found is not None:
         for key in ("plugins", "pluginConfig"):
             if fields.raw(key):
-                fields.errors.append(forbidden(key, "may not be given together with a policy"))
+                fields.forbid(key, "may not be given together with a policy")
         return found
     config: dict[str, PluginArgs] = dict(profile.plugin_config)
     if hard_weight and config.get("InterPodAffinity") == default_args("InterPodAffinity"):
@@ -183,77 +148,60 @@ def _algorithm(
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
 
 
-def _own_plugins(fields: Fields, known: frozenset[str], gates: FeatureGates, notes: list[FieldNote]) -> Profile:
-    """The default profile with `plugins` and `pluginConfig`, which stood at the top level."""
-    plugins = fields.optional("plugins", lambda block: _plugins(block, known, notes))
-    return make_profile(plugins, decode_plugin_config(fields, known, gates), known)
-
-
-def _plugins(fields: Fields, known: frozenset[str], notes: list[FieldNote]) -> Plugins:
+def _plugins(fields: Fields) -> Plugins:
     """What is enabled, at the extension points of today."""
     sets = {}
     for attribute, key in _POINTS.items():
         if (todays := PLUGIN_SET_KEYS[attribute]) != key and fields.has(key):
-            notes.append(FieldNote(fields.at(key), f"is called {todays} today"))
-        sets[attribute] = PluginSet(_enabled(fields, key, known, notes))
-    undoing = _enabled(fields, _UNRESERVE, known, notes)
+            fields.note(key, f"is called {todays} today")
+        sets[attribute] = PluginSet(_enabled(fields, key))
+    undoing = _enabled(fields, _UNRESERVE)
     if undoing:
-        path = fields.at(_UNRESERVE)
-        notes.append(FieldNote(path, "is part of reserve: a plugin that reserves also unreserves"))
+        fields.note(_UNRESERVE, "is part of reserve: a plugin that reserves also unreserves")
         reserving = {entry.name for entry in sets["reserve"].enabled}
-        notes.extend(
-            FieldNote(path, f"{quote_unprintable(entry.name)} is dropped: it is not enabled at reserve")
-            for entry in undoing
-            if entry.name not in reserving
-        )
+        for entry in undoing:
+            if entry.name not in reserving:
+                fields.note(_UNRESERVE, f"{quote_unprintable(entry.name)} is dropped: it is not enabled at reserve")
     return Plugins(**sets)
 
 
-def _enabled(fields: Fields, key: str, known: frozenset[str], notes: list[FieldNote]) -> tuple[PluginEntry, ...]:
+def _enabled(fields: Fields, key: str) -> tuple[PluginEntry, ...]:
     with fields.nested(key) as block:
-        listed = decode_plugin_set(block, known)
+        listed = decode_plugin_set(block)
     if listed.disabled:
         # A provider's predicates and priorities were no plugins yet.
-        notes.append(
-            FieldNote(block.at("disabled"), "has no effect, as in v1alpha1: use v1 to disable default plugins")
-        )
+        block.note("disabled", "has no effect, as in v1alpha1: use v1 to disable default plugins")
     return listed.enabled
 
 
-def _policy(
-    source: Fields, directory: Path, known: frozenset[str], notes: list[FieldNote], hard_weight: int | None
-) -> SchedulerConfiguration | None:
+def _policy(source: Fields, hard_weight: int | None) -> SchedulerConfiguration | None:
     with source.nested("policy") as policy:
         if policy.has("configMap"):
-            detail = "is not supported; mount the ConfigMap and name the file"
-            policy.errors.append(forbidden(policy.at("configMap"), detail))
+            policy.forbid("configMap", "is not supported; mount the ConfigMap and name the file")
             policy.raw("file")
             return None
         with policy.nested("file") as file:
-            path = file.string("path")
-            if not path:
-                file.errors.append(required(file.at("path")))
-                return None
-            return _policy_file(directory / path, file, known, notes, hard_weight)
+            if path := file.string("path"):
+                return _policy_file(file.reading.directory / path, file, hard_weight)
+            file.require("path")
+            return None
 
 
-def _policy_file(
-    path: Path, file: Fields, known: frozenset[str], notes: list[FieldNote], hard_weight: int | None
-) -> SchedulerConfiguration | None:
-    wrong: list[FieldError] = []
-    said: list[FieldNote] = []
+def _policy_file(path: Path, file: Fields, hard_weight: int | None) -> SchedulerConfiguration | None:
+    reading = replace(file.reading, errors=[], notes=[])
     configuration = None
     try:
-        document = read_document(path, wrong, only_regular=True)
+        document = read_document(path, reading.errors, only_regular=True)
         if (document.get("kind"), document.get("apiVersion")) == ("Policy", "v1"):
-            configuration = decode_policy(document, known, wrong, said, hard_weight)
+            configuration = decoded(lambda policy: decode_policy(policy, hard_weight), document, reading)
         else:
-            wrong.append(FieldError("kind", "must be Policy, and apiVersion v1"))
+            reading.errors.append(FieldError("kind", "must be Policy, and apiVersion v1"))
     except ConfigurationError as error:
-        wrong += error.errors
+        reading.errors.extend(error.errors)
     shown = quote_unprintable(str(path))
-    file.errors += [FieldError(file.at("path"), f"{shown}: {each}") for each in wrong]
-    notes += [FieldNote(file.at("path"), f"{shown}: {each}") for each in said]
+    file.errors += [FieldError(file.at("path"), f"{shown}: {each}") for each in reading.errors]
+    for each in reading.notes:
+        file.note("path", f"{shown}: {each}")
     return configuration
 
 
@@ -267,9 +215,3 @@ def _with_bind_timeout(fields: Fields, profile: Profile) -> Profile:
         if isinstance(given := config.get("VolumeBinding"), VolumeBindingArgs):
             config["VolumeBinding"] = replace(given, bind_timeout_seconds=seconds)
     return replace(profile, plugin_config=config)
-
-
-def _without_preemption(profile: Profile) -> Profile:
-    """`disablePreemption`: DefaultPreemption is held back from postFilter, as if v1 disabled it there."""
-    post_filter = PluginSet(profile.plugins.post_filter.enabled, (PluginEntry(_PREEMPTION),))
-    return replace(profile, plugins=replace(profile.plugins, post_filter=post_filter))

@@ -37,10 +37,10 @@ def _label_selector(selector: Fielded) -> Iterator[FieldError]:
 
 
 def _node_affinity(affinity: Fielded) -> Iterator[FieldError]:
-    errors: list[FieldError] = []
-    decode_node_affinity(Fields(affinity, "", errors))
+    fields = Fields(affinity)
+    decode_node_affinity(fields)
     # The API server lets a bound pass that is no number; such a term matches no node.
-    yield from (each for each in errors if not each.message.endswith("the value must be an integer"))
+    yield from (each for each in fields.errors if not each.message.endswith("the value must be an integer"))
     name = "requiredDuringSchedulingIgnoredDuringExecution"
     if affinity.get(name) is not None and not affinity[name].get("nodeSelectorTerms"):
         yield required(f"{name}.nodeSelectorTerms", "must have at least one node selector term")
