@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
+# uv installs for half of the CPU, and by itself. pip goes on where only its own settings say where packages are.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST_ARGS ?=
 # Tests of the first kind compute; those of the second wait more than they compute, each process on a control plane of its own.
 UNIT_WORKERS ?= auto
@@ -41,8 +44,11 @@ $(INSTALLED): pyproject.toml development-requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r development-requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	sed -n '/^uv==/,/[^\\]$$/p' development-requirements.txt >$(VENV)/uv.txt
+	$(PIP) --require-hashes -r $(VENV)/uv.txt
+	$(UV) --compile-bytecode --require-hashes -r development-requirements.txt || \
+	  $(PIP) --require-hashes -r development-requirements.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 test: unit e2e ## Run all tests; the first time, the control plane is built (about 10 minutes)
