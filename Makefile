@@ -76,7 +76,9 @@ faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=10
 
 sweep: $(INSTALLED) ## Have the longest property tests try many times as many random clusters (TIMES=20), others each time
 	env -u CI BAYPLAN_EXAMPLES_TIMES=$(TIMES) $(PYTEST) -n $(UNIT_WORKERS) --dist worksteal $(PYTEST_ARGS) \
-	  tests/evaluation/test_evaluation.py tests/snapshot/test_redacted_decisions.py
+	  tests/evaluation/test_evaluation.py tests/snapshot/test_redacted_decisions.py tests/config/test_convert.py \
+	  tests/config/test_policy_conversion.py tests/plugins/preemption/test_kept_selections.py \
+	  tests/plugins/preemption/test_properties.py
 
 conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
 	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)
