@@ -10,9 +10,9 @@ PYTEST := $(BIN)/python -m pytest
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST_ARGS ?=
-# Tests of the first kind compute; those of the second wait more than they compute, each process on a control plane of its own.
-UNIT_WORKERS ?= auto
-E2E_WORKERS ?= 3
+# Tests of the first kind wait half of the time; those of the second more, each process on a control plane of its own.
+UNIT_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3 / 2)
+E2E_WORKERS ?= 4
 CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
@@ -67,9 +67,10 @@ e2e: controlplane ## Run the scenarios on a real control plane
 soak: controlplane ## Have two instances schedule 100 pods a second among everything that happens to a cluster (MINUTES=60)
 	$(BIN)/python -m e2e.soak --minutes $(MINUTES)
 
-oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2) and replay them in bayplan
+oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2), replay them, and have both decide side by side
 	$(BIN)/python -m tests.oracle.record --seed $(SEED) --out build/oracle-$(SEED)
 	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py $(PYTEST_ARGS)
+	$(PYTEST) e2e/scenarios/test_same_decisions.py e2e/scenarios/test_simulate_foretells.py --seed $(SEED) --pods 200 $(PYTEST_ARGS)
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)
