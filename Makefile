@@ -6,10 +6,13 @@ BIN := $(VENV)/bin
 INSTALLED := $(VENV)/.installed
 SOURCES := operator tests e2e
 PYTEST := $(BIN)/python -m pytest
+# uv installs for half of the CPU, and by itself. pip goes on where only its own settings say where packages are.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 PYTEST_ARGS ?=
-# Tests of the first kind compute; those of the second wait more than they compute, each process on a control plane of its own.
-UNIT_WORKERS ?= auto
-E2E_WORKERS ?= 3
+# Tests of the first kind wait half of the time; those of the second more, each process on a control plane of its own.
+UNIT_WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) '*' 3 / 2)
+E2E_WORKERS ?= 4
 CONFORMANCE_ARGS ?=
 SEED ?= 2
 COUNT ?= 1000
@@ -41,8 +44,11 @@ $(INSTALLED): pyproject.toml development-requirements.txt
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || \
 	  { echo "'$(PYTHON)' cannot make virtual environments; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r development-requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	sed -n '/^uv==/,/[^\\]$$/p' development-requirements.txt >$(VENV)/uv.txt
+	$(PIP) --require-hashes -r $(VENV)/uv.txt
+	$(UV) --compile-bytecode --require-hashes -r development-requirements.txt || \
+	  $(PIP) --require-hashes -r development-requirements.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 test: unit e2e ## Run all tests; the first time, the control plane is built (about 10 minutes)
@@ -61,16 +67,19 @@ e2e: controlplane ## Run the scenarios on a real control plane
 soak: controlplane ## Have two instances schedule 100 pods a second among everything that happens to a cluster (MINUTES=60)
 	$(BIN)/python -m e2e.soak --minutes $(MINUTES)
 
-oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2) and replay them in bayplan
+oracle: controlplane ## Record kube-scheduler's decisions on new random clusters (SEED=2), replay them, and have both decide side by side
 	$(BIN)/python -m tests.oracle.record --seed $(SEED) --out build/oracle-$(SEED)
 	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py $(PYTEST_ARGS)
+	$(PYTEST) e2e/scenarios/test_same_decisions.py e2e/scenarios/test_simulate_foretells.py --seed $(SEED) --pods 200 $(PYTEST_ARGS)
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)
 
 sweep: $(INSTALLED) ## Have the longest property tests try many times as many random clusters (TIMES=20), others each time
 	env -u CI BAYPLAN_EXAMPLES_TIMES=$(TIMES) $(PYTEST) -n $(UNIT_WORKERS) --dist worksteal $(PYTEST_ARGS) \
-	  tests/evaluation/test_evaluation.py tests/snapshot/test_redacted_decisions.py
+	  tests/evaluation/test_evaluation.py tests/snapshot/test_redacted_decisions.py tests/config/test_convert.py \
+	  tests/config/test_policy_conversion.py tests/plugins/preemption/test_kept_selections.py \
+	  tests/plugins/preemption/test_properties.py
 
 conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
 	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)

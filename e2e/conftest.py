@@ -43,8 +43,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the option that tests with random clusters take their dice from."""
+    """Adds the options that tests with random clusters take their dice and their size from."""
     parser.addoption("--seed", type=int, default=1, help="of the random clusters that schedulers are compared on")
+    parser.addoption(
+        "--pods", type=int, default=100, help="how many of them decisions are compared about; `make oracle` has 200"
+    )
 
 
 class RunBayplan(Protocol):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import settings
+from tests.distributions_searched_once import distributions_searched_once
 
 # The machine may be busy, so no deadline; in CI every run tries the same cases.
 settings.register_profile("bayplan", deadline=None, derandomize="CI" in os.environ)
@@ -18,6 +19,12 @@ def pytest_collection_finish() -> None:
     """Spares the garbage collector what lives until the end: a million objects of tests and their cases."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _distributions_searched_once() -> Iterator[None]:
+    with distributions_searched_once():
+        yield
 
 
 @pytest.fixture

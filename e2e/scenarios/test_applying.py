@@ -1,11 +1,12 @@
 """Everything in manifests/ is taken by an API server however it is applied: tried out, by kubectl, by a GitOps tool."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 import yaml
 from e2e.conftest import StartControlPlane
+from e2e.controlplane.client import Object
 from e2e.controlplane.installation import COMPONENT_NAMES, MANIFESTS, OVERLAYS, kustomize, write_kustomization
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.prometheus_operator import operator_kinds
@@ -34,31 +35,44 @@ def plane(start_control_plane: StartControlPlane) -> Iterator[ControlPlane]:
         yield plane
 
 
-def _apply(plane: ControlPlane, folder: Path, *options: str) -> list[str]:
-    """Applies a kustomization, and returns what became of each object."""
-    return plane.kubectl("apply", "--validate=strict", *options, "-k", folder).splitlines()
+def _apply(plane: ControlPlane, what: Sequence[str | Path], *options: str) -> list[str]:
+    """Applies files or a kustomization, and returns what became of each object."""
+    return plane.kubectl("apply", "--validate=strict", *options, *what).splitlines()
 
 
-def _is_taken_however_it_is_applied(plane: ControlPlane, folder: Path) -> None:
-    objects = kustomize(plane, folder)
-    for options in ((), ("--server-side",), ANOTHER):
-        tried = _apply(plane, folder, "--dry-run=server", *options)
+def _is_taken_however_it_is_applied(plane: ControlPlane, what: Sequence[str | Path], objects: Sequence[Object]) -> None:
+    for options in ((), ANOTHER):
+        tried = _apply(plane, what, "--dry-run=server", *options)
         assert len([line for line in tried if line.endswith("(server dry run)")]) == len(objects)
-    assert len(_apply(plane, folder)) == len(objects)
+    assert len(_apply(plane, what)) == len(objects)
     # Who takes over what kubectl applied is told of no conflict: what the API server fills in is what is there.
-    assert len(_apply(plane, folder, "--dry-run=server", *ANOTHER)) == len(objects)
+    assert len(_apply(plane, what, "--dry-run=server", *ANOTHER)) == len(objects)
     passing = [each for each in objects if each["kind"] != "Namespace"]
-    rendered = plane.directory / "passing.yaml"
-    rendered.write_text(yaml.safe_dump_all(passing))
-    assert len(plane.kubectl("delete", "-f", rendered).splitlines()) == len(passing)
+    assert len(plane.kubectl("delete", "-f", _rendered(plane, passing)).splitlines()) == len(passing)
+
+
+def _rendered(plane: ControlPlane, objects: Sequence[Object]) -> Path:
+    path = plane.directory / "rendered.yaml"
+    path.write_text(yaml.safe_dump_all(objects))
+    return path
 
 
 @pytest.mark.parametrize("folder", INSTALLATIONS, ids=lambda folder: folder.name)
 def test_an_installation_is_taken_however_it_is_applied(plane: ControlPlane, folder: Path) -> None:
-    _is_taken_however_it_is_applied(plane, folder)
+    _is_taken_however_it_is_applied(plane, ("-k", folder), kustomize(plane, folder))
+
+
+@pytest.fixture(scope="module")
+def base(plane: ControlPlane) -> list[Object]:
+    """What is in every installation, which is applied above."""
+    return kustomize(plane, MANIFESTS)
 
 
 @pytest.mark.parametrize("name", sorted(COMPONENT_NAMES))
-def test_a_component_is_taken_however_it_is_applied(plane: ControlPlane, tmp_path: Path, name: str) -> None:
+def test_what_a_component_adds_or_changes_is_taken_however_it_is_applied(
+    plane: ControlPlane, base: list[Object], tmp_path: Path, name: str
+) -> None:
     write_kustomization(tmp_path, components=NEEDS.get(name, (name,)))
-    _is_taken_however_it_is_applied(plane, tmp_path)
+    own = [each for each in kustomize(plane, tmp_path) if each not in base]
+    assert own
+    _is_taken_however_it_is_applied(plane, ("-f", _rendered(plane, own)), own)

@@ -1,9 +1,11 @@
 """Bayplan takes and refuses the values of kube-scheduler's flags that the real kube-scheduler takes and refuses."""
 
 import itertools
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -118,18 +120,63 @@ def listed(table: dict[str, list[str]]) -> list[str]:
     return [f"{flag}={value}" for flag, values in table.items() for value in values]
 
 
+Run = Callable[[Path, list[str]], tuple[int, str]]
+"""Runs a program in a folder; what it ended with, and what it said."""
+
+# Each run is a process of its own that begins with everything loaded, which takes longer than all that it does.
+_FORKS = """
+import json, os, sys
+from bayplan import cli
+from bayplan.cli import run, serve
+
+for line in sys.stdin:
+    folder, arguments = json.loads(line)
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(said, 1)
+        os.dup2(said, 2)
+        cli.main(arguments)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def run_kube_scheduler(folder: Path, arguments: list[str]) -> tuple[int, str]:
+    command = [str(binary("kube-scheduler")), *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def run_bayplan_loaded() -> Iterator[Run]:
+    environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "operator"), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", _FORKS]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment) as forks:
+        assert forks.stdin is not None
+        assert forks.stdout is not None
+        asked, answered = forks.stdin, forks.stdout
+
+        def run(folder: Path, arguments: list[str]) -> tuple[int, str]:
+            print(json.dumps((str(folder), ["run", *arguments])), file=asked, flush=True)
+            return int(answered.readline()), (folder / "said").read_text()
+
+        yield run
+
+
 class Both:
     """The two programs in a folder; each writes its configuration, or refuses, and serves nothing."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, run_bayplan: Run) -> None:
         self._folder = folder
+        self._run_bayplan = run_bayplan
         (folder / "kubeconfig").write_text(KUBECONFIG)
 
     def theirs(self, *arguments: str) -> int:
-        return self._run([str(binary("kube-scheduler"))], arguments)
+        return self._run(run_kube_scheduler, arguments)
 
     def ours(self, *arguments: str) -> int:
-        return self._run([sys.executable, "-m", "bayplan", "run"], arguments)
+        return self._run(self._run_bayplan, arguments)
 
     def written(self) -> dict[str, object]:
         """What the last run wrote of what flags set."""
@@ -141,25 +188,17 @@ class Both:
             "election": election,
         }
 
-    def _run(self, command: list[str], arguments: tuple[str, ...]) -> int:
+    def _run(self, run: Run, arguments: tuple[str, ...]) -> int:
         fixed = ["--kubeconfig=kubeconfig", "--authentication-skip-lookup", f"--write-config-to={WRITTEN}"]
         (self._folder / WRITTEN).unlink(missing_ok=True)
-        environment = {**os.environ, "PYTHONPATH": str(REPOSITORY / "operator")}
-        done = subprocess.run(
-            [*command, *fixed, *arguments],
-            cwd=self._folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert (done.returncode == 0) == (self._folder / WRITTEN).exists(), done.stdout + done.stderr
-        return done.returncode
+        code, said = run(self._folder, [*fixed, *arguments])
+        assert (code == 0) == (self._folder / WRITTEN).exists(), said
+        return code
 
 
 @pytest.fixture
-def both(control_plane_binaries: None, tmp_path: Path) -> Both:
-    return Both(tmp_path)
+def both(control_plane_binaries: None, tmp_path: Path, run_bayplan_loaded: Run) -> Both:
+    return Both(tmp_path, run_bayplan_loaded)
 
 
 def test_the_recorded_flags_are_those_of_the_binary(control_plane_binaries: None) -> None:

@@ -26,7 +26,6 @@ from tests.oracle.simulation import cluster_file, decision_of, simulate
 
 pytestmark = pytest.mark.controlplane
 
-PODS = 200
 OURS = "bayplan"
 WAIT_SECONDS, POLL_SECONDS = 30.0, 0.003
 
@@ -45,8 +44,8 @@ def test_the_binary_a_running_bayplan_and_a_simulation_agree_on_random_pods(
     request: pytest.FixtureRequest,
     fields: Object,
 ) -> None:
-    seed = request.config.getoption("--seed")
-    scene = everything.generate_pods(Dice("same-decisions", seed, 0), PODS)
+    seed, pods = request.config.getoption("--seed"), request.config.getoption("--pods")
+    scene = everything.generate_pods(Dice("same-decisions", seed, 0), pods)
     bayplan = run_bayplan(configuration(profile(OURS, **fields)))
     kubeconfig = control_plane.kubeconfig_for(kube_scheduler_process.USER)
     arguments = ("--logging-format=json",)
@@ -55,13 +54,13 @@ def test_the_binary_a_running_bayplan_and_a_simulation_agree_on_random_pods(
         contest = Contest(control_plane.client, bayplan, DecisionLog(reference.log_path), scene, same)
         try:
             contest.set_up()
-            found = [contest.differences_about(index, tmp_path) for index in range(PODS)]
+            found = [contest.differences_about(index, tmp_path) for index in range(pods)]
         finally:
             contest.clear()
     assert_alive_without_a_traceback(bayplan)
     placed = [decision for decision in contest.decisions if decision.node]
     assert len({decision.node for decision in placed}) > 5, "hardly any nodes were chosen"
-    assert len(placed) < PODS, "every pod found a node"
+    assert len(placed) < pods, "every pod found a node"
     lines = [line for lines in found for line in lines]
     assert not lines, "\n".join([f"--seed {seed}: {len(lines)} differences", *lines[:20]])
 

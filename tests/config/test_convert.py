@@ -8,6 +8,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, fit, load, profile_with_args
+from tests.examples import examples
 
 from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
@@ -171,7 +172,7 @@ KNOWN = ALL_PLUGINS | {"Outside"}
 @given(documents)
 @example(V1 | {"extenders": [{"urlPrefix": " ", "weight": 3, "managedResources": []}]})
 @example(V1 | {"extenders": [{"urlPrefix": "//[", "weight": 3, "managedResources": []}]})
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 def test_what_is_written_reads_back_equal(document):
     with TemporaryDirectory() as directory:
         path = Path(directory)

@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.config.configurations import POLICY, load
+from tests.examples import examples
 
 from bayplan.config.convert import to_minimal_yaml
 from bayplan.config.errors import ConfigurationError
@@ -67,7 +68,7 @@ policies = some(
 
 
 @given(policies)
-@settings(max_examples=400)
+@settings(max_examples=examples(150))
 def test_an_accepted_policy_is_written_as_v1_and_reads_back_equal(policy):
     with TemporaryDirectory() as directory:
         path = Path(directory)

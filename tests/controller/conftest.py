@@ -25,14 +25,20 @@ async def client(server):
     await made.close()
 
 
-@pytest.fixture
-def process_as_it_was():
-    """What a process does once is undone: frozen objects, signal handlers."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+@pytest.fixture(scope="module")
+def _collected_at_the_end():
+    """What processes froze is looked at again; among the objects of all tests that takes a second."""
     yield
     gc.unfreeze()
     gc.collect()
-    gc.freeze()  # what lives until the end, as before the test
+    gc.freeze()  # what lives until the end, as before the module
+
+
+@pytest.fixture
+def process_as_it_was(_collected_at_the_end):
+    """What a process does once is undone: signal handlers, and with the module frozen objects."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+    yield
     for number, handler in handlers.items():
         signal.signal(number, handler)
 

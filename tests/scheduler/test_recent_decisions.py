@@ -2,6 +2,7 @@
 
 import itertools
 import tracemalloc
+from types import SimpleNamespace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -105,7 +106,7 @@ def test_failures_with_the_longest_messages_of_wide_characters_take_no_more_than
     tracemalloc.start()
     for number in range(3000):
         pod = make_pod_info(f"p{number}")
-        victims = [make_pod_info(f"v{number}-{each}") for each in range(50)]
+        victims = [SimpleNamespace(namespace=f"a{number}", name=f"v{number}-{each}") for each in range(50)]
         decisions.failed(pod, chr(0x1F600 + number % 7) * 50_000, 0.5, preempted=victims)
         del pod, victims
     taken = tracemalloc.get_traced_memory()[0]

@@ -110,6 +110,7 @@ class Framework:
         self.binds: Sequence[BindPlugin] = at("bind")
         self.post_binds: Sequence[PostBindPlugin] = at("post_bind")
         self.plugins: dict[str, Any] = {plugin.name: plugin for entries in points.values() for plugin, _ in entries}
+        self._releasing = [plugin for plugin in self.plugins.values() if isinstance(plugin, ReleasesUnused)]
         # Only what filters and scores look at makes pods alike.
         deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
         unique = {plugin.name: plugin for plugin in deciding}
@@ -277,9 +278,8 @@ class Framework:
 
     def release_unused(self) -> None:
         """Have every plugin let go of what no pod needed since the last call."""
-        for plugin in self.plugins.values():
-            if isinstance(plugin, ReleasesUnused):
-                plugin.release_unused()
+        for plugin in self._releasing:
+            plugin.release_unused()
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod, make_pod_info
+from tests.examples import examples
 from tests.plugins.preemption.test_properties import configured
 from tests.plugins.preemption.worlds import World, make_budget
 
@@ -95,7 +96,7 @@ PREEMPTORS = st.builds(
 
 
 @pytest.mark.parametrize("arguments", [{}, {"minimum_runtime_seconds": 60_000}], ids=["any", "run long enough"])
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(start=st.lists(CHANGES, max_size=12), steps=st.lists(st.tuples(CHANGES, PREEMPTORS), max_size=12))
 def test_a_preemptor_gets_the_same_outcome_with_and_without_what_was_kept(arguments, start, steps):
     world = Steps(**arguments)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 from tests.builders import make_node, make_pod, make_selector
+from tests.examples import examples
 from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import NOW, World, make_budget
 from tests.plugins.scenes import spread
@@ -111,7 +112,7 @@ def fits(pod, pods, node_name):
     return isinstance(outcome, Placement) and outcome.trace[node_name].rejected_by is None
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(40))
 @given(placed_pods(), BUDGETS, PREEMPTORS)
 def test_evicting_the_victims_makes_room_and_evicting_all_but_one_does_not(pods, budgets, pod):
     for name, candidate in candidates_of(pods, budgets, pod).items():
@@ -123,7 +124,7 @@ def test_evicting_the_victims_makes_room_and_evicting_all_but_one_does_not(pods,
                 assert not fits(pod, [*left, spared], name), f"{spared.metadata.name} is evicted in vain"
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(40))
 @given(placed_pods(), BUDGETS, PREEMPTORS)
 def test_victims_are_pods_of_lower_priority_on_the_one_node_that_no_criterion_speaks_against(pods, budgets, pod):
     outcome = outcome_of(pods, budgets, pod)
@@ -152,7 +153,7 @@ def overdrawn(victims, budgets):
     return any(taken[budget.metadata.name] > budget.status.disruptions_allowed for budget in budgets)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(40))
 @given(placed_pods(), BUDGETS, PREEMPTORS)
 def test_strict_budgets_leave_exactly_the_nodes_on_which_no_budget_is_overdrawn(pods, budgets, pod):
     free, strict = candidates_of(pods, budgets, pod), candidates_of(pods, budgets, pod, pdb_policy=PDBPolicy.STRICT)
@@ -166,7 +167,7 @@ def test_strict_budgets_leave_exactly_the_nodes_on_which_no_budget_is_overdrawn(
         assert not any(len(list(covering(victim, budgets))) > 1 for victim in each.victims)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(placed_pods(), BUDGETS, PREEMPTORS, st.sampled_from([3600, 12 * 3600, 20 * 3600]))
 def test_no_victim_is_younger_than_the_minimum_runtime_and_all_others_are_as_before(pods, budgets, pod, seconds):
     # To the preemptor a young pod is as one of its own priority.
