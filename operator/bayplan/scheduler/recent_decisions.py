@@ -8,8 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.comparison import RunnerUp
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement, RunnerUp
 
 KEPT_DECISIONS: Final = 4096
 """A decision takes 2 KiB at most, as names have 253 characters; its message and its victims are counted."""
@@ -43,7 +42,7 @@ class RecentDecision(NamedTuple):
     seconds: float
     node: str | None
     score: int | None
-    comparison: RunnerUp | None
+    runner_up: RunnerUp | None
     """What came second, where the log is told of it."""
     feasible: int
     evaluated: int
@@ -86,7 +85,7 @@ class RecentDecisions:
                 seconds,
                 placement.node_name,
                 placement.score,
-                placement.comparison,
+                placement.runner_up,
                 placement.feasible_nodes,
                 evaluated,
                 None,

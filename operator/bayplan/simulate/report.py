@@ -15,8 +15,8 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing, fewest_for_sizes
 from bayplan.cache.resources import PODS, PodRequests
 from bayplan.explain.explanation import Explanation
+from bayplan.explain.trace import Trace
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
-from bayplan.scheduler.trace import Trace
 from bayplan.simulate.cluster_objects import SkippedPod
 from bayplan.simulate.drain import DrainedNode
 
@@ -233,14 +233,6 @@ def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:
         name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score, verdict.of_ten or UNSET)
         for name, verdict in trace.items()
     }
-
-
-def explanation_bytes(attempt: AttemptReport) -> int:
-    """How much text of any length an attempt's explanation holds: reasons, and victims that were compared."""
-    nodes = {} if attempt.nodes is UNSET else attempt.nodes
-    compared = () if attempt.preemption is UNSET else attempt.preemption.candidates
-    reasons = sum(len(reason) for verdict in nodes.values() for reason in verdict.reasons)
-    return reasons + sum(len(victim) for candidate in compared for victim in candidate.victims)
 
 
 def preemption(candidates: Sequence[Candidate]) -> Preemption:

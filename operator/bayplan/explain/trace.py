@@ -1,26 +1,19 @@
-"""Records a cycle's verdict on every node, for explanations."""
+"""Tells what a decision says of every node, in full."""
 
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
-from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.evaluation.evaluation import Evaluation
-from bayplan.framework.interface import PointsOfTenPlugin
-from bayplan.framework.runtime import Framework
+from bayplan.scheduler.decision import Decision
 
 MAX_REASONS_BYTES: Final = 64 << 20
 """Most text of reasons in one trace: a pod can have thousands of them on each of thousands of nodes."""
 
 
-class TraceTooLargeError(ValueError):
-    """Raised when the reasons against a pod are more than MAX_REASONS_BYTES."""
-
-    def __init__(self, pod: PodInfo) -> None:
-        super().__init__(f"the reasons why nodes reject pod {pod.key} take more than {MAX_REASONS_BYTES >> 20} MiB")
+class ExplanationTooLargeError(ValueError):
+    """Raised when what was asked to be explained takes more memory than it may; its text says what."""
 
 
 @dataclass(slots=True)
@@ -39,16 +32,15 @@ Trace = dict[str, NodeTrace]
 """Verdicts by node name."""
 
 
-def trace_attempt(
-    nodes: NodeTable, evaluation: Evaluation, framework: Framework, pod: PodInfo, sampled: Rows | None
-) -> Trace:
-    """Every node's verdict on `pod` as `evaluation` by `framework` holds it; `sampled` limits the scored nodes.
+def trace_of(decision: Decision) -> Trace:
+    """Every node's verdict; of a limited search only those that were rejected or found.
 
     As in kube-scheduler's log there are no scores when a single node was feasible: nothing was scored then.
 
     Raises:
-        TraceTooLargeError: the reasons take too much memory, before they take it.
+        ExplanationTooLargeError: the reasons take too much memory, before they take it.
     """
+    nodes, evaluation, pod = decision.nodes, decision.evaluation, decision.pod
     rejection = evaluation.pre_filters.rejection
     trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
     if rejection is not None:
@@ -57,32 +49,26 @@ def trace_attempt(
             verdict.rejected_by = rejection.plugin
             verdict.reasons = list(rejection.reasons)
         return trace
-    _trace_rejections(nodes, evaluation, pod, trace)
-    feasible = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
-    if sampled is not None:
-        kept = {nodes.names[row] for row in feasible.tolist()}
+    _trace_rejections(decision, trace)
+    found = decision.found
+    names = [nodes.names[row] for row in found.tolist()]
+    if decision.rows is not None:
+        kept = set(names)
         trace = {name: verdict for name, verdict in trace.items() if verdict.rejected_by or name in kept}
-    if len(feasible) > 1:
-        for plugin, scores in evaluation.scores(pod, feasible).items():
-            for row, score in zip(feasible.tolist(), scores.tolist(), strict=True):
-                verdict = trace[nodes.names[row]]
-                verdict.scores[plugin] = score
-                verdict.score += score
-        _trace_points(nodes, framework, pod, feasible, trace)
+    if len(names) > 1:
+        for plugin, scores in evaluation.scores(pod, found).items():
+            for name, score in zip(names, scores.tolist(), strict=True):
+                trace[name].scores[plugin] = score
+                trace[name].score += score
+        for plugin, teller in decision.framework.points_of_ten.items():
+            points = teller.points_of_ten(pod, nodes, found.tolist())
+            for name, of_ten in zip(names, points, strict=True) if points else ():
+                trace[name].of_ten[plugin] = of_ten
     return trace
 
 
-def _trace_points(nodes: NodeTable, framework: Framework, pod: PodInfo, feasible: Rows, trace: Trace) -> None:
-    rows = feasible.tolist()
-    for entry in framework.scores:
-        plugin = entry.plugin
-        if isinstance(plugin, PointsOfTenPlugin) and (points := plugin.points_of_ten(pod, nodes, rows)):
-            for row, of_ten in zip(rows, points, strict=True):
-                trace[nodes.names[row]].of_ten[plugin.name] = of_ten
-
-
-def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, trace: Trace) -> None:
-    verdicts = evaluation.verdicts
+def _trace_rejections(decision: Decision, trace: Trace) -> None:
+    nodes, pod, verdicts = decision.nodes, decision.pod, decision.evaluation.verdicts
     rows = nodes.rows()
     out = verdicts.narrowed_out(rows)
     for row in rows[out].tolist():
@@ -106,4 +92,5 @@ def _trace_rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo, tr
 
 def _check_size(pod: PodInfo, size: int) -> None:
     if size > MAX_REASONS_BYTES:
-        raise TraceTooLargeError(pod)
+        what = f"the reasons why nodes reject pod {pod.key}"
+        raise ExplanationTooLargeError(f"{what} take more than {MAX_REASONS_BYTES >> 20} MiB")
