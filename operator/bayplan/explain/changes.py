@@ -10,7 +10,6 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Affinity, Container, Pod, ResourceRequirements, Toleration
-from bayplan.api.quantity import QuantityError
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
@@ -162,51 +161,38 @@ def _where_it_helps(rejected: RejectedNodes, change: OwnChange) -> OwnChange | N
 
 
 def _with_less(pod: Pod, resource: str, by: int) -> Pod | None:
-    """Return the pod with its largest requests of a resource made smaller, until it asks for exactly `by` less."""
-    spec = pod.spec
+    """Return the pod asking for exactly `by` less, all of it in its first container; None if its overhead is more.
+
+    No filter reads which container asks for what.
+    """
+    spec, nothing = pod.spec, Pod().spec
     if len(spec.containers) + len(spec.init_containers or ()) > _MOST_CONTAINERS:
         return None
-    target = PodInfo(pod).requests.amounts.get(resource, 0) - by
-    for _ in range(2 * _MOST_CONTAINERS):
-        excess = PodInfo(pod).requests.amounts.get(resource, 0) - target
-        if excess == 0:
-            return pod
-        smaller = _one_request_less(pod, resource, excess)
-        if excess < 0 or smaller is None:
-            return None
-        pod = smaller
-    return None
-
-
-def _one_request_less(pod: Pod, resource: str, excess: int) -> Pod | None:
-    """Return the pod with one request of it made smaller by up to `excess`; None if there is no request."""
-    spec = pod.spec
-    whole = _amount(spec.resources, resource)
-    if whole:
-        return structs.replace(pod, spec=structs.replace(spec, resources=_less(spec.resources, resource, excess)))
-    every = [*spec.containers, *(spec.init_containers or ())]
-    amounts = [_amount(each.resources, resource) for each in every]
-    if not any(amounts):
+    overhead = Pod(spec=structs.replace(nothing, containers=[Container()], overhead=spec.overhead))
+    left = _amount(pod, resource) - by - _amount(overhead, resource)
+    if left < 0:
         return None
-    at = amounts.index(max(amounts))
-    every[at] = structs.replace(every[at], resources=_less(every[at].resources, resource, excess))
-    count = len(spec.containers)
-    init: list[Container] | None = every[count:] or None
-    return structs.replace(pod, spec=structs.replace(spec, containers=every[:count], init_containers=init))
+    first, *others = spec.containers
+    of_pod = spec.resources
+    if of_pod is not None and resource in {**(of_pod.requests or {}), **(of_pod.limits or {})}:
+        of_pod = _asking(of_pod, resource, left)
+    containers = [_container_asking(first, resource, left), *(_container_asking(each, resource, 0) for each in others)]
+    init = [_container_asking(each, resource, 0) for each in spec.init_containers or ()] or None
+    return structs.replace(
+        pod, spec=structs.replace(spec, containers=containers, init_containers=init, resources=of_pod)
+    )
 
 
-def _less(resources: ResourceRequirements | None, resource: str, excess: int) -> ResourceRequirements:
+def _amount(pod: Pod, resource: str) -> int:
+    return PodInfo(pod).requests.amounts.get(resource, 0)
+
+
+def _container_asking(container: Container, resource: str, amount: int) -> Container:
+    return structs.replace(container, resources=_asking(container.resources, resource, amount))
+
+
+def _asking(resources: ResourceRequirements | None, resource: str, amount: int) -> ResourceRequirements:
     given = resources or ResourceRequirements()
-    left = max(_amount(given, resource) - excess, 0)
     # A request that is left out would be as large as the limit.
-    requests = dict(given.requests or {}) | {resource: f"{left}m" if resource == CPU else str(left)}
+    requests = dict(given.requests or {}) | {resource: f"{amount}m" if resource == CPU else str(amount)}
     return structs.replace(given, requests=requests)
-
-
-def _amount(resources: ResourceRequirements | None, resource: str) -> int:
-    container = Container(resources=resources)
-    try:
-        alone = Pod(spec=structs.replace(Pod().spec, containers=[container]))
-        return PodInfo(alone).requests.amounts.get(resource, 0)
-    except QuantityError:
-        return 0
