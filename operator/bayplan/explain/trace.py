@@ -1,9 +1,10 @@
 """Tells what a decision says of every node, in full."""
 
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import numpy as np
+from msgspec import UNSET, UnsetType
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.decision import Decision
@@ -16,19 +17,20 @@ class ExplanationTooLargeError(ValueError):
     """Raised when what was asked to be explained takes more memory than it may; its text says what."""
 
 
-@dataclass(slots=True)
-class NodeTrace:
-    """One node's verdict: who rejected it and why, or its scores after normalisation and weight."""
+class NodeVerdict(msgspec.Struct, rename="camel", gc=False):
+    """What one attempt made of one node; scores are after normalisation and weight.
 
-    rejected_by: str | None = None
-    reasons: list[str] = field(default_factory=list)
-    scores: dict[str, int] = field(default_factory=dict)
-    score: int = 0
-    of_ten: dict[str, int] = field(default_factory=dict)
-    """By plugin, what its score is on the 0..10 of the shape that it is configured with."""
+    `of_ten` is there where a shape on 0..10 is configured, and has the plugin's score as the documents work it out.
+    """
+
+    rejected_by: str | None
+    reasons: list[str]
+    scores: dict[str, int]
+    score: int
+    of_ten: dict[str, int] | UnsetType = UNSET
 
 
-Trace = dict[str, NodeTrace]
+Trace = dict[str, NodeVerdict]
 """Verdicts by node name."""
 
 
@@ -42,7 +44,7 @@ def trace_of(decision: Decision) -> Trace:
     """
     nodes, evaluation, pod = decision.nodes, decision.evaluation, decision.pod
     rejection = evaluation.pre_filters.rejection
-    trace: Trace = {nodes.names[row]: NodeTrace() for row in nodes.rows().tolist()}
+    trace: Trace = {nodes.names[row]: NodeVerdict(None, [], {}, 0) for row in nodes.rows().tolist()}
     if rejection is not None:
         _check_size(pod, sum(map(len, rejection.reasons)) * len(trace))
         for verdict in trace.values():
@@ -63,7 +65,7 @@ def trace_of(decision: Decision) -> Trace:
         for plugin, teller in decision.framework.points_of_ten.items():
             points = teller.points_of_ten(pod, nodes, found.tolist())
             for name, of_ten in zip(names, points, strict=True) if points else ():
-                trace[name].of_ten[plugin] = of_ten
+                trace[name].of_ten = {**(trace[name].of_ten or {}), plugin: of_ten}
     return trace
 
 

@@ -25,19 +25,6 @@ class _Reported(msgspec.Struct, rename="camel", gc=False):
     """camelCase on the wire."""
 
 
-class NodeVerdict(_Reported):
-    """What one attempt made of one node; scores are after normalisation and weight.
-
-    `of_ten` is there where a shape on 0..10 is configured, and has the plugin's score as the documents work it out.
-    """
-
-    rejected_by: str | None
-    reasons: list[str]
-    scores: dict[str, int]
-    score: int
-    of_ten: dict[str, int] | UnsetType = UNSET
-
-
 class PreemptionCandidate(_Reported):
     """A node where evictions would help, by the criteria that candidates are compared by, in their order."""
 
@@ -76,7 +63,7 @@ class AttemptReport(_Reported):
     """The pods that preemption would remove, as namespace/name."""
     message: str | None
     feasible_nodes: int
-    nodes: dict[str, NodeVerdict] | UnsetType = UNSET
+    nodes: Trace | UnsetType = UNSET
     preemption: Preemption | UnsetType = UNSET
     explanation: Explanation | UnsetType = UNSET
 
@@ -225,14 +212,6 @@ def schema() -> bytes:
         "$defs": components,
     }
     return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
-
-
-def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:
-    """A trace as it is reported."""
-    return {
-        name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score, verdict.of_ten or UNSET)
-        for name, verdict in trace.items()
-    }
 
 
 def preemption(candidates: Sequence[Candidate]) -> Preemption:

@@ -9,7 +9,7 @@ from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.trace import Trace, trace_of
 from bayplan.scheduler.decision import Decision, FitError, Outcome, Placement
-from bayplan.simulate.report import AttemptReport, node_verdicts, preemption
+from bayplan.simulate.report import AttemptReport, preemption
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class Step:
         if read.explanation is not None:
             told.explanation = read.explanation
         if read.trace is not None:
-            told.nodes = node_verdicts(read.trace)
+            told.nodes = read.trace
             if isinstance(outcome, FitError) and outcome.candidates:
                 told.preemption = preemption(outcome.candidates)
         return told
