@@ -43,7 +43,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import FitError, Placement
 from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.state import PackingCollector, state_metrics
 
@@ -101,7 +102,7 @@ class PreemptionEpisodes(Cluster):
     def run(self) -> None:
         """Go through one episode; the cluster is as full as before."""
         preemptor = self.pod(cpu="2", priority=1000 + next(self._serial) % 7)
-        result = self.cycle.schedule(preemptor, self.framework)
+        result = self.cycle.schedule(preemptor, self.framework).outcome
         if not isinstance(result, FitError) or not result.nominated_node_name:
             raise RuntimeError(f"expected a preemption, not {result}")
         self.nominator.add(preemptor, result.nominated_node_name)
@@ -109,7 +110,7 @@ class PreemptionEpisodes(Cluster):
             self.cycle.schedule(self.pod(cpu="3", priority=priority), self.framework)
         for victim in result.victims:
             self.cache.remove_pod(victim.uid)
-        placement = self.cycle.schedule(preemptor, self.framework)
+        placement = self.cycle.schedule(preemptor, self.framework).outcome
         if not isinstance(placement, Placement):
             raise TypeError(f"expected a placement, not {placement}")
         self.nominator.delete(preemptor.uid)
@@ -159,7 +160,7 @@ def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
 
     def decide(requests: dict[str, Quantity]) -> None:
         hostile = scene.pod(cpu="1m", requests=requests)
-        if not isinstance(scene.cycle.schedule(hostile, scene.framework), FitError):
+        if not isinstance(scene.cycle.schedule(hostile, scene.framework).outcome, FitError):
             raise TypeError("expected that no node has made-up resources")
         scene.cache.assume_pod(hostile, "n0")
         scene.cycle.schedule(scene.pod(cpu="1m"), scene.framework)
@@ -190,7 +191,7 @@ def terms(nodes: int, pods: int, times: int) -> Iterator[str]:
         near = PodAffinity(preferred_during_scheduling_ignored_during_execution=weighted)
         pod = scene.pod(cpu="1m", affinity=Affinity(pod_affinity=near))
         del weighted, near
-        placement = scene.cycle.schedule(pod, scene.framework)
+        placement = scene.cycle.schedule(pod, scene.framework).outcome
         if not isinstance(placement, Placement):
             raise TypeError(f"expected a placement, not {placement}")
         scene.cache.assume_pod(pod, placement.node_name)

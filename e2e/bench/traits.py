@@ -30,7 +30,7 @@ from bayplan.plugins.pod_topology_spread.pod_topology_spread import PodTopologyS
 from bayplan.plugins.registry import IN_TREE
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 from e2e.bench.memory import PreemptionEpisodes
 
 _SLICE = 50
@@ -91,7 +91,7 @@ def preempting(nodes: int) -> Iterator[None]:
 
 
 def _place(scene: PreemptionEpisodes, pod: PodInfo) -> None:
-    placement = scene.cycle.schedule(pod, scene.framework)
+    placement = scene.cycle.schedule(pod, scene.framework).outcome
     if not isinstance(placement, Placement):
         raise TypeError(f"expected a placement, not {placement}")
     scene.cache.assume_pod(pod, placement.node_name)

@@ -208,7 +208,7 @@ def picky(tmp_path):
 
 
 def test_json_of_one_pod_with_too_many_reasons_is_refused_and_a_table_groups_them(simulate, monkeypatch, picky):
-    monkeypatch.setattr("bayplan.scheduler.trace.MAX_REASONS_BYTES", 50_000)
+    monkeypatch.setattr("bayplan.explain.trace.MAX_REASONS_BYTES", 50_000)
     code, _, err = simulate("--cluster", CLUSTER, "--cluster", picky, "--explain", "-o", "json")
     assert code == 2
     assert err.startswith("--explain: the reasons why nodes reject pod default/crowd take more than")

@@ -21,6 +21,7 @@ from tests.config.policies_1_16 import (
 )
 from tests.reference import kubernetes_1_16 as reference
 from tests.reference.filters import Host
+from tests.simulate.explained import run_explained
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -70,7 +71,7 @@ def test_a_policy_decides_as_1_16_did_within_its_rounding(policy, cluster):
     with TemporaryDirectory() as directory:
         simulator = Simulator(load(Path(directory), content))
     simulator.add(ClusterObjects(nodes=nodes, pods=[PodInfo(pod) for pod in (*placed, pending)]))
-    (attempt,) = simulator.run(explain=True).pods[0].attempts
+    (attempt,) = run_explained(simulator).pods[0].attempts
     fitting = {name: verdict for name, verdict in attempt.nodes.items() if verdict.rejected_by is None}
     assert len(fitting) == len(nodes)
     others = [{n: score for n, score in each.scores.items() if n not in BY_RESOURCES} for each in fitting.values()]

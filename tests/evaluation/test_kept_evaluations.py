@@ -15,7 +15,7 @@ from bayplan.cache.shadow_table import ShadowTable
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KEPT_RULE_BYTES, KeptEvaluations
 from bayplan.framework.nominated_table import Nominations
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 
 NODES = 400
 HOSTNAME = "kubernetes.io/hostname"

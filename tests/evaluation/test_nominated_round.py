@@ -10,7 +10,7 @@ from tests.plugins.scenes import spread
 
 from bayplan.api.objects import LabelSelector
 from bayplan.framework.status import Reads
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 APPS = ("web", "db")
 ANYTHING = "anything"

@@ -6,6 +6,7 @@ from tests.builders import make_node, make_pod_info
 from bayplan.config.load import load_configuration
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import scoring
 
 PROFILE = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -24,5 +25,5 @@ def test_a_plugin_that_scores_0_everywhere_is_shown_only_where_the_profile_has_i
     file.write_text(PROFILE.format(disabled=disabled))
     simulator = Simulator(load_configuration(file))
     simulator.add(ClusterObjects(nodes=[make_node("a"), make_node("b")], pods=[make_pod_info("p")]))
-    decision = simulator.step(scores=True)
-    assert ("VolumeBinding" in decision.outcome.scores) is shown
+    simulator.reader = scoring
+    assert ("VolumeBinding" in simulator.step().read.scores) is shown

@@ -16,7 +16,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.raw_score import NOT_FEASIBLE
-from bayplan.scheduler.cycle import FitError, SchedulingCycle
+from bayplan.explain.trace import trace_of
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import FitError
 
 A_POD = 8192
 """About the size of a pod as logs count it."""
@@ -132,7 +134,8 @@ class World:
         return PodInfo(pod_of(self.shapes[shape], f"incoming-{self._incoming}"))
 
     def _check_result(self, cycle: SchedulingCycle, pod: PodInfo, expected: Decision, *, explain: bool) -> None:
-        result = cycle.schedule(pod, self.framework, explain=explain)
+        made = cycle.schedule(pod, self.framework)
+        result = made.outcome
         if isinstance(result, FitError):
             assert expected.feasible == []
             assert result.message == expected.message
@@ -143,9 +146,9 @@ class World:
             assert result.score == expected.totals.get(result.node_name)
         if not explain:
             return
-        assert result.trace is not None
-        assert result.trace.keys() == self.nodes.keys()
-        for name, verdict in result.trace.items():
+        trace = trace_of(made)
+        assert trace.keys() == self.nodes.keys()
+        for name, verdict in trace.items():
             assert verdict.rejected_by == expected.rejected_by.get(name)
             assert sorted(verdict.reasons) == sorted(expected.reasons.get(name, []))
             assert verdict.scores == {

@@ -9,8 +9,10 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import Profile
 from bayplan.explain.changes import OwnChange, changed
+from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation, lines
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Decision
 
 
 class Scene:
@@ -24,14 +26,12 @@ class Scene:
         for pod in running:
             self.cache.set_pod(PodInfo(pod))
 
-    def outcome(self, pod: Pod) -> Placement | FitError:
+    def decide(self, pod: Pod) -> Decision:
         framework = build_framework(self.profile, self.cache.nodes)
-        return SchedulingCycle(self.cache.nodes).schedule(PodInfo(pod), framework, explain=True, with_reasons=True)
+        return SchedulingCycle(self.cache.nodes).schedule(PodInfo(pod), framework)
 
     def explain(self, pod: Pod) -> Explanation:
-        explanation = self.outcome(pod).explanation
-        assert explanation is not None
-        return explanation
+        return Explainer(self.cache.nodes).explain(self.decide(pod))
 
     def text(self, pod: Pod) -> list[str]:
         return list(lines("default/p", self.explain(pod)))

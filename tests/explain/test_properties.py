@@ -13,7 +13,9 @@ from tests.reference.filters import Host
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
+from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Eviction, Explanation, LessOfResource, lines
+from bayplan.explain.trace import trace_of
 
 clusters = st.tuples(st.lists(node_forms(), min_size=1, max_size=8), st.lists(shapes(), max_size=6))
 
@@ -28,14 +30,15 @@ def scene_of(cluster, profile=None):
 
 @given(clusters, shapes(), st.one_of(st.just(default_profile()), profiles()))
 def test_every_node_is_counted_once_under_the_plugin_that_rejects_it(cluster, shape, profile):
-    outcome = scene_of(cluster, profile).outcome(pod_of(shape, "p"))
-    explanation = outcome.explanation
+    scene = scene_of(cluster, profile)
+    decision = scene.decide(pod_of(shape, "p"))
+    explanation = Explainer(scene.cache.nodes).explain(decision)
     assert explanation.feasible + sum(group.count for group in explanation.groups) == explanation.nodes
     counted = Counter()
     for group in explanation.groups:
         counted[group.plugin] += group.count
         assert group.causes
-    rejected = Counter(each.rejected_by for each in outcome.trace.values() if each.rejected_by is not None)
+    rejected = Counter(each.rejected_by for each in trace_of(decision).values() if each.rejected_by is not None)
     assert counted == rejected
 
 

@@ -15,8 +15,10 @@ from bayplan.config.types import (
     ScoringStrategyType,
     UtilizationShapePoint,
 )
+from bayplan.explain.explain import Explainer
+from bayplan.explain.trace import trace_of
 from bayplan.framework.interface import ResourceScore
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 
 SHAPE = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))
 
@@ -102,10 +104,12 @@ def test_what_every_node_gets_is_one_sum_and_nothing_where_one_node_was_left():
 def test_scores_add_up_to_the_totals_that_were_compared(forms, running, shape, profile):
     nodes = [node_of(form, f"n{i}") for i, form in enumerate(forms, 1)]
     placed = [pod_of(each, f"r{i}", node=f"n{1 + i % len(nodes)}") for i, each in enumerate(running)]
-    outcome = Scene(nodes, placed, profile).outcome(pod_of(shape, "p"))
+    scene = Scene(nodes, placed, profile)
+    decision = scene.decide(pod_of(shape, "p"))
+    outcome = decision.outcome
     if not isinstance(outcome, Placement):
         return
-    explanation = outcome.explanation
+    explanation, trace = Explainer(scene.cache.nodes).explain(decision), trace_of(decision)
     scored = [each for each in (explanation.chosen, explanation.runner_up) if each is not None]
     assert explanation.chosen.node == outcome.node_name
     for each in scored:
@@ -113,9 +117,9 @@ def test_scores_add_up_to_the_totals_that_were_compared(forms, running, shape, p
         assert all(plugin.weighted == plugin.score * plugin.weight for plugin in each.plugins)
         assert all(resource.before <= resource.after for plugin in each.plugins for resource in plugin.resources)
         if outcome.score is not None:
-            assert each.total == outcome.trace[each.node].score
+            assert each.total == trace[each.node].score
     if explanation.runner_up is not None:
-        others = [verdict.score for name, verdict in outcome.trace.items() if not verdict.rejected_by]
+        others = [verdict.score for name, verdict in trace.items() if not verdict.rejected_by]
         others.remove(explanation.chosen.total)
         assert explanation.runner_up.total == max(others)
         assert explanation.margin == outcome.score - max(others)

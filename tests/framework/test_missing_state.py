@@ -10,7 +10,7 @@ from bayplan.api.objects import Volume
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
 from bayplan.framework.status import Code
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.decision import FitError
 
 FILTERS = {
     "NodePorts": 'reading "PreFilterNodePorts" from cycleState: not found',

@@ -19,7 +19,8 @@ from bayplan.plugins.volumes.claims import VolumeError
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.cycle import Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.event_handlers import AssignedPodEvents, ListerEvents, NodeEvents
 from bayplan.scheduler.pending_pods import PendingPodEvents
 
@@ -100,7 +101,7 @@ class World:
     def _decide(self, queued):
         pod, framework = queued.pod_info, self.frameworks[queued.profile]
         try:
-            outcome = self.cycle.schedule(pod, framework)
+            outcome = self.cycle.schedule(pod, framework).outcome
         except DECISION_ERRORS as error:
             self.queue.add_unschedulable(queued, rejector_plugins=frozenset(), error=True)
             return f"error: {error}"

@@ -5,19 +5,21 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tests.oracle.case import Decision
 
+from bayplan.explain.trace import trace_of
 from bayplan.framework.candidate import Candidate
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import Decision as MadeDecision
+from bayplan.scheduler.decision import FitError, Placement
 
 _PLACEMENT = re.compile(r"on node (\S+), preempting (\d+) victims$")
 _VICTIM_EXPECTED = "expected at least one victim pod on node"
 _ERRORS_OF_NODES = re.compile(rf"(?<=\[){_VICTIM_EXPECTED} [^\]]*(?=\])")
 
 
-def decision_of(outcome: Placement | FitError) -> Decision:
+def decision_of(made: MadeDecision) -> Decision:
+    outcome = made.outcome
     if isinstance(outcome, FitError):
         return Decision(message=outcome.message)
-    trace = outcome.trace
-    assert trace is not None
+    trace = trace_of(made)
     feasible = sorted(name for name, verdict in trace.items() if verdict.rejected_by is None)
     decision = Decision(node=outcome.node_name, feasible=feasible)
     if len(feasible) > 1:

@@ -32,7 +32,8 @@ from bayplan.config.types import DefaultPreemptionArgs, Profile, SchedulerConfig
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import FitError, Placement
 from bayplan.scheduler.extender.client import make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.simulate.admission import Admission
@@ -118,12 +119,14 @@ class Replay:
         try:
             if self._extenders:
                 return runner.run(self._decide_with_extenders(pod, framework, decided))
-            outcome = everywhere = self._cycle.schedule(pod, framework, explain=True)
+            decision = self._cycle.schedule(pod, framework)
+            found = decision_of(decision)
+            outcome = everywhere = decision.outcome
             if decided.wanted < decided.potential:
-                everywhere = self._cycle.schedule(pod, self._unlimited[framework.profile_name])
+                everywhere = self._cycle.schedule(pod, self._unlimited[framework.profile_name]).outcome
         except Exception as error:  # noqa: BLE001 - the loop turns whatever a plugin raises into a message
             return differences(decided, Decision(message=at_no_address(str(error), self._address), error=True))
-        lines = differences(decided, decision_of(outcome))
+        lines = differences(decided, found)
         if isinstance(outcome, FitError):
             assert isinstance(everywhere, FitError)
             lines += preemption_differences(decided, outcome, everywhere.candidates, self._alike)
@@ -135,7 +138,7 @@ class Replay:
             return msgspec.Raw(json.dumps(self._documents[asked.key]).encode())
 
         extended = ExtendedCycle(self._cycle, self._cache.nodes, self._extenders, whole)
-        outcome = await extended.schedule(pod, framework)
+        outcome = (await extended.schedule(pod, framework)).outcome
         if isinstance(outcome, Placement):
             return list(extended_differences(decided, outcome))
         lines = differences(decided, Decision(message=at_no_address(outcome.message, self._address)))

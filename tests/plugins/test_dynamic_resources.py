@@ -7,8 +7,9 @@ from tests.plugins.volume_scenes import claim, pod_with, volume
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
 from bayplan.config.load import load_configuration
+from bayplan.explain.trace import trace_of
 from bayplan.framework.status import Code
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 NOT_HELPFUL = "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
 UNBOUND = '0/2 nodes are available: persistentvolumeclaim "c" not found.'
@@ -128,7 +129,6 @@ def test_a_pod_without_claims_is_reserved_and_bound_without_effects(world):
 
 
 def test_it_scores_all_nodes_alike_as_kube_scheduler_shows(world):
-    placement = world().schedule(make_pod(), explain=True)
-    assert isinstance(placement, Placement)
-    assert placement.trace is not None
-    assert {verdict.scores["DynamicResources"] for verdict in placement.trace.values()} == {0}
+    decision = world().decide(make_pod())
+    assert isinstance(decision.outcome, Placement)
+    assert {verdict.scores["DynamicResources"] for verdict in trace_of(decision).values()} == {0}

@@ -11,7 +11,7 @@ from bayplan.api.objects import Toleration
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
 from bayplan.framework.cluster_event import NODE_TAINT, QueueingHint
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 
 COMPARING = "TaintTolerationComparisonOperators=true"
 KEYS_OFF = "MatchLabelKeysInPodTopologySpread=false,MatchLabelKeysInPodTopologySpreadSelectorMerge=false"

@@ -8,7 +8,8 @@ from bayplan.api.objects import PersistentVolumeClaimSource, PodResourceClaim, T
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS
 from bayplan.plugins.unsupported_rules import UnsupportedRules
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import FitError, Placement
 
 
 @pytest.mark.parametrize(
@@ -31,11 +32,11 @@ def test_every_profile_refuses_resource_claims_and_files_the_pod_under_dynamic_r
     devices = msgspec.structs.replace(
         devices, spec=msgspec.structs.replace(devices.spec, resource_claims=[PodResourceClaim(name="gpu")])
     )
-    result = cycle.schedule(PodInfo(devices), framework)
+    result = cycle.schedule(PodInfo(devices), framework).outcome
     assert isinstance(result, FitError)
     assert result.message == (
         "0/2 nodes are available: pod has resource claims, which bayplan does not schedule yet (DynamicResources). "
         "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
     )
     assert result.diagnosis.rejector_plugins == {"DynamicResources"}
-    assert isinstance(cycle.schedule(make_pod_info(), framework), Placement)
+    assert isinstance(cycle.schedule(make_pod_info(), framework).outcome, Placement)

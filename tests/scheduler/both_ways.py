@@ -142,9 +142,9 @@ def attempts_of_simulation(file, configuration):
     simulation = simulator.Simulator(configuration)
     simulation.add(read_cluster([file]))
     made = []
-    while (decision := simulation.step()) is not None:
+    while (step := simulation.step()) is not None:
         assert len(made) < MOST_ATTEMPTS, "simulate does not end"
-        attempt, uid = decision.attempt(), decision.pod.uid
+        attempt, uid = step.attempt(), step.pod.uid
         made.append((uid, attempt.node, attempt.message, simulation.queue.nominator.nominated_node(uid)))
     return made, {uid: simulation.queue.get(uid).gating_message for uid in simulation.queue.uids()}
 

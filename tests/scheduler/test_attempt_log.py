@@ -14,7 +14,7 @@ from bayplan.config.load import default_configuration
 from bayplan.logs.formats import V2, V10
 from bayplan.plugins.registry import build_frameworks
 from bayplan.scheduler.attempt_log import REMEMBERED_VERDICTS, VerdictLog
-from bayplan.scheduler.comparison import Compare
+from bayplan.scheduler.comparison import runner_up
 from bayplan.scheduler.cycle import SchedulingCycle
 
 LOGGER = "bayplan.scheduler.attempt_log"
@@ -100,7 +100,7 @@ async def test_below_v_2_nothing_of_it_is_told_or_worked_out(scene, at, caplog):
     scene.node("n1")
     scene.node("n2")
     scene.pod()
-    assert scene.scheduler.schedule_one().placement.comparison is None
+    assert scene.scheduler.schedule_one().placement.runner_up is None
     await scene.dispatcher.run()
     scene.pod("huge", cpu="99")
     await scene.attempt()
@@ -124,7 +124,6 @@ async def test_at_v_10_each_plugins_score_of_each_node_is_told_as_by_kube_schedu
     for node, total in totals.items():
         assert f"Calculated node's final score for pod pod='default/p' node='{node}' score={total}" in said(caplog)
     assert attempt.placement.score == totals["n2"]
-    assert attempt.placement.comparison.scores is None, "nothing of it is kept until the bind"
 
 
 def test_what_is_remembered_of_verdicts_has_a_bound_in_bytes(at, allocated, monkeypatch):
@@ -146,8 +145,9 @@ def test_the_runner_up_is_chosen_where_the_winner_is_not_there(sizes):
         for number, cpu in enumerate(sizes):
             if f"n{number}" != left_out:
                 nodes.set_node(make_node(f"n{number}", cpu=str(cpu)))
-        return SchedulingCycle(nodes).schedule(make_pod_info(cpu="1"), framework, compare=Compare.RUNNER_UP)
+        return SchedulingCycle(nodes).schedule(make_pod_info(cpu="1"), framework)
 
-    placement = decide()
-    assert placement.comparison.runner_up == decide(left_out=placement.node_name).node_name
-    assert placement.comparison.score <= placement.score
+    decision = decide()
+    placement, second = decision.outcome, runner_up(decision)
+    assert second.node_name == decide(left_out=placement.node_name).outcome.node_name
+    assert second.score <= placement.score

@@ -6,7 +6,7 @@ from tests.plugins.preemption.worlds import World
 
 from bayplan.framework.interface import PostFilterResult
 from bayplan.framework.status import Code, Status
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 
 class PostFilter:

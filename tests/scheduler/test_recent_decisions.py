@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.builders import make_pod_info
 
 from bayplan.framework.interface import CycleState
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.recent_decisions import (
     ATTEMPTS_OF_A_POD,
     KEPT_DECISIONS,

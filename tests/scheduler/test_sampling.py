@@ -10,9 +10,11 @@ from tests.reference.sampling import ZONE, ReferenceSearch, ReferenceTree
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
+from bayplan.explain.trace import trace_of
 from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.comparison import Compare
-from bayplan.scheduler.cycle import FitError, SchedulingCycle
+from bayplan.scheduler.comparison import runner_up
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import FitError
 from bayplan.scheduler.sampling import nodes_to_find
 
 
@@ -171,7 +173,7 @@ def zoned(count, percentage, **settings):
 
 
 def found(world):
-    return [name for name, verdict in world.schedule(make_pod(), explain=True).trace.items() if verdict.scores]
+    return [name for name, verdict in trace_of(world.decide(make_pod())).items() if verdict.scores]
 
 
 def test_a_search_takes_zones_in_turn():
@@ -219,9 +221,9 @@ def test_profiles_share_the_start():
     frameworks = build_frameworks(replace(base, profiles=(profile, limited)), world.cache.nodes)
     cycle = SchedulingCycle(world.cache.nodes, world.nominator, frameworks.values())
     whole, sampled = frameworks["bayplan"], frameworks["limited"]
-    assert cycle.schedule(make_pod_info(), whole).feasible_nodes == 300
-    assert cycle.schedule(make_pod_info(node_affinity=pinned_to([7])), whole).node_name == "n7"
-    placement = cycle.schedule(make_pod_info(), sampled)
+    assert cycle.schedule(make_pod_info(), whole).outcome.feasible_nodes == 300
+    assert cycle.schedule(make_pod_info(node_affinity=pinned_to([7])), whole).outcome.node_name == "n7"
+    placement = cycle.schedule(make_pod_info(), sampled).outcome
     assert (placement.node_name, placement.feasible_nodes) == ("n1", 120)
 
 
@@ -270,7 +272,7 @@ def test_searches_find_what_kube_schedulers_one_worker_finds(zones, steps, score
                 min(100, len(candidates)) if scores else 1,
                 nominated,
             )
-            trace = made.schedule(make_pod(**fields), explain=True).trace
+            trace = trace_of(made.decide(make_pod(**fields)))
             assert {name for name, verdict in trace.items() if verdict.rejected_by is None} == set(expected)
 
 
@@ -280,12 +282,13 @@ def test_the_runner_up_is_one_of_the_nodes_that_were_found():
     for number in range(150):
         nodes.set_node(make_node(f"n{number}", cpu=str(200 - number)))
     cycle = SchedulingCycle(nodes, frameworks=[framework])
-    placement = cycle.schedule(make_pod_info(cpu="1"), framework, explain=True, compare=Compare.PLUGINS)
-    found = {name: verdict.score for name, verdict in placement.trace.items() if verdict.scores}
+    decision = cycle.schedule(make_pod_info(cpu="1"), framework)
+    found = {name: verdict.score for name, verdict in trace_of(decision).items() if verdict.scores}
     assert len(found) == 100
     best, second = sorted(found.values(), reverse=True)[:2]
-    comparison = placement.comparison
-    assert (placement.score, comparison.score) == (best, second)
-    assert found[comparison.runner_up] == second
-    assert comparison.runner_up != placement.node_name
-    assert dict(zip(comparison.scores.nodes, comparison.scores.totals, strict=True)) == found
+    after = runner_up(decision)
+    assert (decision.outcome.score, after.score) == (best, second)
+    assert found[after.node_name] == second
+    assert after.node_name != decision.outcome.node_name
+    names = [nodes.names[row] for row in decision.rows.tolist()]
+    assert dict(zip(names, decision.totals.tolist(), strict=True)) == found

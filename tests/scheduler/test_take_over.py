@@ -28,7 +28,7 @@ from bayplan.framework.status import Status
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 
 GPU = "example.com/gpu"
 PACKING = default_configuration()
@@ -118,7 +118,7 @@ def decide(scene, configuration, pods):
     engine, said = engine_of(scene, configuration), []
     (framework,) = engine.frameworks.values()
     for pod in pods:
-        outcome = engine.cycle.schedule(pod, framework)
+        outcome = engine.cycle.schedule(pod, framework).outcome
         said.append(said_of(outcome))
         if isinstance(outcome, Placement):
             scene.cache.assume_pod(pod, outcome.node_name)
@@ -146,7 +146,7 @@ def test_afterwards_it_decides_as_one_that_was_started_with_the_new_configuratio
     (framework,), expected = running.frameworks.values(), decide(fresh, second, pods)
     said = []
     for pod in pods:
-        outcome = running.cycle.schedule(pod, framework)
+        outcome = running.cycle.schedule(pod, framework).outcome
         said.append(said_of(outcome))
         if isinstance(outcome, Placement):
             running.cache.assume_pod(pod, outcome.node_name)
@@ -288,7 +288,7 @@ class Asked:
         self.pods = []
         self.answers = asyncio.Event()
 
-    async def schedule(self, pod, framework, compare):
+    async def schedule(self, pod, framework):
         self.pods.append(pod.uid)
         await self.answers.wait()
         return self.cycle.schedule(pod, framework)

@@ -3,6 +3,7 @@
 import pytest
 from tests.builders import make_node, make_pod
 from tests.config.test_examples import EXAMPLES
+from tests.simulate.explained import run_explained
 from tests.simulate.test_simulator import fit_scores, simulator
 
 from bayplan.config.load import load_configuration
@@ -19,7 +20,7 @@ def scores(example, requests, **used):
     running = [make_pod(f"on-{name}", node=name, requests=amounts) for name, amounts in used.items()]
     configuration = load_configuration(EXAMPLES / example)
     return fit_scores(
-        simulator(nodes, [*running, make_pod(requests=requests)], configuration=configuration).run(explain=True)
+        run_explained(simulator(nodes, [*running, make_pod(requests=requests)], configuration=configuration))
     )
 
 

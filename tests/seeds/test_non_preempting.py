@@ -9,7 +9,7 @@ from tests.simulate.test_simulator import simulator
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.decision import FitError
 
 
 def test_a_pod_preempts_pods_of_lower_priority_unless_its_policy_is_never():

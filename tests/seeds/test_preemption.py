@@ -11,7 +11,7 @@ from tests.simulate.test_simulator import simulator
 from bayplan.api.objects import Container, PodAffinity, PodAffinityTerm, ResourceRequirements
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import load_configuration
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 ZONE = "failure-domain.beta.kubernetes.io/zone"
 

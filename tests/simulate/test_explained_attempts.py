@@ -4,13 +4,16 @@ import json
 
 import pytest
 from tests.builders import make_node, make_pod
+from tests.simulate.explained import run_explained
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
+from bayplan.explain.trace import ExplanationTooLargeError
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.explained_attempts import ExplainedAttempts
 from bayplan.simulate.report import encode
-from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
+from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import tracing
 
 
 def crowd(nodes=3):
@@ -29,8 +32,9 @@ def crowd(nodes=3):
 
 
 def test_the_pieces_are_the_report_as_it_is_written_in_one():
-    whole = encode(crowd().run(explain=True))
+    whole = encode(run_explained(crowd()))
     simulator, explained = crowd(), ExplainedAttempts()
+    simulator.reader = tracing(simulator.cache.nodes)
     while explained.step(simulator) is not None:
         pass
     assert b"".join(explained.pieces(simulator.report())) == whole
@@ -48,12 +52,7 @@ def test_without_explanations_and_without_pods_the_pieces_are_the_same_report(no
 def test_what_is_held_has_a_bound_in_bytes(monkeypatch):
     monkeypatch.setattr("bayplan.simulate.explained_attempts.MAX_BYTES", 700)
     simulator, explained = crowd(), ExplainedAttempts()
+    simulator.reader = tracing(simulator.cache.nodes)
     explained.step(simulator)
     with pytest.raises(ExplanationTooLargeError, match="the explanations up to pod default/"):
         explained.step(simulator)
-
-
-def test_a_report_that_is_not_written_in_pieces_has_a_bound_too(monkeypatch):
-    monkeypatch.setattr("bayplan.simulate.simulator.MAX_EXPLANATION_BYTES", 30)
-    with pytest.raises(ExplanationTooLargeError, match="the explanations up to pod default/"):
-        crowd().run(explain=True)

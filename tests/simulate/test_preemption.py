@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod, make_selector
+from tests.simulate.explained import run_explained
 from tests.simulate.test_simulator import simulator
 
 from bayplan.api.objects import ObjectMeta
@@ -16,7 +17,7 @@ from bayplan.config.load import default_configuration
 from bayplan.config.types import PDBPolicy
 from bayplan.framework.interface import PostFilterResult
 from bayplan.framework.status import SUCCESS
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.decision import FitError
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.report import encode, preemption
 from bayplan.simulate.tables import Printer, pod_row, print_preemption, print_summary
@@ -90,7 +91,7 @@ def test_seven_counts_add_up_to_all_pods_whoever_is_evicted(drawn):
 
 
 def test_an_explanation_compares_the_candidates():
-    report = full_cluster([high()]).run(explain=True)
+    report = run_explained(full_cluster([high()]))
     attempt = json.loads(encode(report))["pods"][0]["attempts"][0]
     compared = attempt["preemption"]
     assert compared["chosen"] == "n2"
@@ -114,14 +115,14 @@ def test_an_explanation_compares_the_candidates():
 def test_a_start_in_the_year_0_is_explained_too():
     # In UTC; the API server accepts it.
     low = make_pod("low", node="n1", cpu="3", start_time="0001-01-01T00:00:00+14:00")
-    report = simulator([make_node("n1", cpu="4")], [low, high()]).run(explain=True)
+    report = run_explained(simulator([make_node("n1", cpu="4")], [low, high()]))
     (candidate,) = report.pods[0].attempts[0].preemption.candidates
     assert candidate.earliest_start_time == "0000-12-31T10:00:00Z"
 
 
 def test_people_are_told_whom_a_pod_evicts_and_why_there():
     scene = full_cluster([high()])
-    decision = scene.step(explain=True)
+    decision = scene.step()
     assert pod_row(decision)[3] == "nominated to n2, evicting default/low-n2"
     assert isinstance(decision.outcome, FitError)
     out = StringIO()

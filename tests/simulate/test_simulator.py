@@ -6,16 +6,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod
 from tests.cache_checks import assert_adds_up
+from tests.simulate.explained import run_explained
 
 from bayplan.api.objects import ObjectMeta
 from bayplan.api.workload_objects import ReplicaSet, Service
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration, load_configuration
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.report import encode
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import scoring
 
 EXAMPLES = Path(__file__).parents[2] / "examples/cluster"
 
@@ -68,14 +70,14 @@ def test_the_worked_example_scores_60_and_69_and_picks_node_2():
     configuration = load_configuration(EXAMPLES / "worked-example-config.yaml")
     result = Simulator(configuration)
     result.add(read_cluster([str(EXAMPLES / "worked-example.yaml")]))
-    report = result.run(explain=True)
+    report = run_explained(result)
     assert fit_scores(report) == {"node-1": 60, "node-2": 69}
     assert placements(report) == {"pending": "node-2"}
 
 
 def test_the_reversed_shape_picks_the_emptier_node(tmp_path):
     configuration = ratio_configuration(tmp_path, [(0, 10), (100, 0)])
-    report = simulator(*example(cpu="1"), configuration=configuration).run(explain=True)
+    report = run_explained(simulator(*example(cpu="1"), configuration=configuration))
     assert fit_scores(report) == {"node-1": 44, "node-2": 35}
     assert placements(report) == {"pending": "node-1"}
 
@@ -83,7 +85,7 @@ def test_the_reversed_shape_picks_the_emptier_node(tmp_path):
 def test_with_the_reversed_shape_a_resource_used_up_does_not_count_as_in_kube_scheduler(tmp_path):
     # With 2 cores node-2's cpu is full and scores 0: it is left out of the mean instead of lowering it.
     configuration = ratio_configuration(tmp_path, [(0, 10), (100, 0)])
-    report = simulator(*example(cpu="2"), configuration=configuration).run(explain=True)
+    report = run_explained(simulator(*example(cpu="2"), configuration=configuration))
     assert fit_scores(report) == {"node-1": 40, "node-2": 46}
 
 
@@ -169,7 +171,7 @@ def test_the_summary_adds_up():
 
 def test_the_json_has_exactly_the_documented_fields():
     result = simulator([make_node("n1"), make_node("n2", taints=["a=b:NoSchedule"])], [make_pod("p", cpu=1)])
-    report = json.loads(encode(result.run(explain=True)))
+    report = json.loads(encode(run_explained(result)))
     assert set(report) == {"pods", "summary"}
     (pod,) = report["pods"]
     (attempt,) = pod.pop("attempts")
@@ -194,9 +196,10 @@ def test_the_json_has_exactly_the_documented_fields():
 
 def test_scores_of_the_chosen_node_add_up_to_its_total():
     result = simulator([make_node("n1"), make_node("n2", cpu=2)], [make_pod(cpu=1)])
-    outcome = result.step(scores=True).outcome
-    assert isinstance(outcome, Placement)
-    assert sum(outcome.scores.values()) == outcome.score
+    result.reader = scoring
+    step = result.step()
+    assert isinstance(step.outcome, Placement)
+    assert sum(step.read.scores.values()) == step.outcome.score
 
 
 def test_pods_can_arrive_between_decisions():
@@ -232,14 +235,14 @@ def test_no_node_is_overcommitted_and_the_same_input_gives_the_same_report(nodes
         )
 
     first = build()
-    report = first.run(explain=True)
+    report = run_explained(first)
     assert_adds_up(first.cache)
     table = first.cache.nodes
     for name in ("cpu", "memory"):
         if name in table.requested:
             assert (table.requested[name] <= table.allocatable.get(name, table.requested[name])).all()
     assert len(report.pods) == len(pods)
-    assert encode(report) == encode(build().run(explain=True))
+    assert encode(report) == encode(run_explained(build()))
     for pod in report.pods:
         (attempt,) = pod.attempts
         feasible = [name for name, verdict in attempt.nodes.items() if verdict.rejected_by is None]

@@ -10,6 +10,7 @@ from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import explaining
 from bayplan.simulate.tables import (
     Column,
     Printer,
@@ -22,14 +23,15 @@ from bayplan.simulate.tables import (
 )
 
 
-def decided(*pods, nodes=None, configuration=None, **options):
+def decided(*pods, nodes=None, configuration=None):
     simulator = Simulator(configuration or default_configuration())
     nodes = nodes or [make_node("n1"), make_node("n2", cpu=2), make_node("n3", taints=["a:NoSchedule"])]
     simulator.add(ClusterObjects(nodes=nodes, pods=[PodInfo(pod) for pod in pods]))
-    decisions = []
-    while (decision := simulator.step(**options)) is not None:
-        decisions.append(decision)
-    return decisions, simulator.report()
+    simulator.reader = explaining(simulator.cache.nodes)
+    steps = []
+    while (step := simulator.step()) is not None:
+        steps.append(step)
+    return steps, simulator.report()
 
 
 def printed(print_it, **options):
@@ -39,15 +41,15 @@ def printed(print_it, **options):
 
 
 def test_a_placed_pod_shows_its_node_total_and_plugin_scores():
-    (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), scores=True)
-    key, node, score, why = pod_row(decision)
-    assert (key, node, score) == ("default/p", decision.outcome.node_name, str(decision.outcome.score))
-    assert f"NodeResourcesFit {decision.outcome.scores['NodeResourcesFit']}" in why
+    (step,), _ = decided(make_pod("p", cpu=1, memory="1Gi"))
+    key, node, score, why = pod_row(step)
+    assert (key, node, score) == ("default/p", step.outcome.node_name, str(step.outcome.score))
+    assert f"NodeResourcesFit {step.read.scores['NodeResourcesFit']}" in why
 
 
 def test_a_pod_on_the_only_node_that_fits_says_so():
-    (decision,), _ = decided(make_pod("p", cpu=4), scores=True)
-    assert pod_row(decision) == ("default/p", "n1", "", "the only node that fits")
+    (step,), _ = decided(make_pod("p", cpu=4))
+    assert pod_row(step) == ("default/p", "n1", "", "the only node that fits")
 
 
 def without_scores():
@@ -66,16 +68,16 @@ def without_scores():
     ],
 )
 def test_a_node_chosen_without_scores_says_why_there_are_none(pod, configuration, why):
-    (decision,), _ = decided(pod, configuration=configuration, reasons=True, scores=True)
-    assert pod_row(decision) == ("default/p", "n1", "", why)
-    text = printed(lambda p: print_explanation(p, decision.pod, decision.outcome.explanation), terminal=False)
+    (step,), _ = decided(pod, configuration=configuration)
+    assert pod_row(step) == ("default/p", "n1", "", why)
+    text = printed(lambda p: print_explanation(p, step.pod, step.read.explanation), terminal=False)
     assert text.startswith(f"default/p: n1, {why}, not compared by score; ")
 
 
 def test_a_pod_without_a_node_shows_the_message():
-    (decision,), _ = decided(make_pod("p", cpu=100))
-    assert pod_row(decision)[:3] == ("default/p", "-", "")
-    assert pod_row(decision)[3].startswith("0/3 nodes are available: ")
+    (step,), _ = decided(make_pod("p", cpu=100))
+    assert pod_row(step)[:3] == ("default/p", "-", "")
+    assert pod_row(step)[3].startswith("0/3 nodes are available: ")
 
 
 def test_plain_listings_align_without_cutting():
@@ -102,21 +104,19 @@ def test_nothing_a_terminal_acts_on_is_printed():
 
 
 def test_an_explanation_names_the_chosen_node_the_runner_up_and_why_others_were_rejected():
-    (decision,), _ = decided(make_pod("p", cpu=1, memory="1Gi"), reasons=True)
-    text = printed(lambda p: print_explanation(p, decision.pod, decision.outcome.explanation), terminal=False)
+    (step,), _ = decided(make_pod("p", cpu=1, memory="1Gi"))
+    text = printed(lambda p: print_explanation(p, step.pod, step.read.explanation), terminal=False)
     lines = text.splitlines()
-    (runner_up,) = {"n1", "n2"} - {decision.outcome.node_name}
-    assert lines[0].startswith(f"default/p: {decision.outcome.node_name} with {decision.outcome.score}, ")
+    (runner_up,) = {"n1", "n2"} - {step.outcome.node_name}
+    assert lines[0].startswith(f"default/p: {step.outcome.node_name} with {step.outcome.score}, ")
     assert lines[0].endswith(f" {runner_up}; 2 of 3 nodes fit")
     assert lines[-2] == "  1 node: TaintToleration: taint a:NoSchedule not tolerated (n3)"
 
 
 @pytest.mark.parametrize("width", [40, 60])
 def test_an_explanation_fits_a_narrow_terminal(width):
-    (decision,), _ = decided(make_pod("p" * 250, cpu=100), reasons=True)
-    text = printed(
-        lambda p: print_explanation(p, decision.pod, decision.outcome.explanation), terminal=True, width=width
-    )
+    (step,), _ = decided(make_pod("p" * 250, cpu=100))
+    text = printed(lambda p: print_explanation(p, step.pod, step.read.explanation), terminal=True, width=width)
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", text).splitlines())) <= width
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.examples import examples
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.families.family import ALL_FAMILIES, scene_of
+from tests.simulate.explained import run_explained
 from tests.snapshot.snapshots import read_objects, redacted, text_of
 
 from bayplan.api.kinds import RESOURCES
@@ -57,7 +58,7 @@ def decisions(configuration, text, folder):
     pods = {pod.key: number for number, pod in enumerate(objects.pods)}
     simulator = Simulator(configuration)
     simulator.add(objects)
-    report = simulator.run(explain=True)
+    report = run_explained(simulator)
     return [
         (
             pods[f"{pod.namespace}/{pod.name}"],

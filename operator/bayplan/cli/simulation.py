@@ -12,18 +12,19 @@ from bayplan.cli import nothing_collected
 from bayplan.cli.process import with_progress
 from bayplan.cli.simulation_input import Configured, SimulationInput
 from bayplan.config.errors import InputError, quote_unprintable
-from bayplan.scheduler.cycle import Placement
+from bayplan.explain.trace import ExplanationTooLargeError
+from bayplan.scheduler.decision import FitError
 from bayplan.shown_text import counted
 from bayplan.simulate.alike_pods import AlikePods
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements, print_comparison
-from bayplan.simulate.decision import Decision
 from bayplan.simulate.explained_attempts import ExplainedAttempts
 from bayplan.simulate.input_files import waiting_pods
 from bayplan.simulate.repack import Repacking, repack_lines
 from bayplan.simulate.report import Report, encode, preemption
-from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
+from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import Step, explaining, scoring, tracing
 from bayplan.simulate.tables import (
     Printer,
     Row,
@@ -54,17 +55,19 @@ def decide(given: SimulationInput, *, explain: bool, output: str) -> Report:
     if has_verdicts and pods * nodes > MAX_VERDICTS:
         text = f"{counted(pods, 'pod')} on {counted(nodes, 'node')} are more than {MAX_VERDICTS} verdicts"
         raise InputError(f"--explain: {text}; give fewer pods")
+    if is_table:
+        simulator.reader = explaining(simulator.cache.nodes) if explain and not is_summary else scoring
+    elif explain:
+        simulator.reader = tracing(simulator.cache.nodes)
     explained, alike = ExplainedAttempts(), AlikePods()
     rows: list[Row] = []
-    decisions = with_progress(
-        partial(explained.step, simulator)
-        if has_verdicts
-        else partial(simulator.step, scores=is_table, reasons=explain and not is_summary),
+    steps = with_progress(
+        partial(explained.step, simulator) if has_verdicts else simulator.step,
         pods,
         hidden=explain and is_table and sys.stdout.isatty(),
     )
     try:
-        for each in decisions:
+        for each in steps:
             if is_table:
                 rows.append(pod_row(each))
                 if alike.is_first(each.pod, rows[-1]) and not is_summary:
@@ -88,14 +91,14 @@ def _report(given: SimulationInput, configured: Configured, repacking: Repacking
     return report
 
 
-def _print_explanation(decision: Decision) -> None:
+def _print_explanation(step: Step) -> None:
     """Print the explanation of a decision, if there is one."""
-    outcome = decision.outcome
-    if outcome is not None and outcome.explanation is not None:
+    outcome, explanation = step.outcome, step.read.explanation
+    if explanation is not None:
         printer = Printer(sys.stdout)
-        print_explanation(printer, decision.pod, outcome.explanation)
-        if not isinstance(outcome, Placement) and outcome.candidates:
-            print_preemption(printer, decision.pod, preemption(outcome.candidates))
+        print_explanation(printer, step.pod, explanation)
+        if isinstance(outcome, FitError) and outcome.candidates:
+            print_preemption(printer, step.pod, preemption(outcome.candidates))
 
 
 def _print(report: Report, rows: list[Row], alike: AlikePods | None, *, is_summary: bool) -> None:

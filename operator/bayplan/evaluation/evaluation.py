@@ -5,6 +5,7 @@ is the shortcut of both halves.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -165,13 +166,15 @@ class Evaluation:
         nominations: Nominations | None = None,
         seen: NominatedTable | None = None,
     ) -> None:
+        # Nominations know whoever keeps evaluations: those that see none do not hold them.
+        sees = () if nominations is None or seen is None else (nominations, seen)
+        self.anew = partial(Evaluation, framework, nodes, *sees)
+        """Makes one that sees the same and knows nothing yet, to try out what would change the verdict."""
         state = self.state = CycleState()
         """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
         self.pre_filters = PreFilters(framework, nodes, state)
         self._plain = FilterRound(self.pre_filters, nodes, state, framework.calls)
-        self._nominated = (
-            None if nominations is None or seen is None else NominatedRound(self._plain, nodes, nominations, seen)
-        )
+        self._nominated = NominatedRound(self._plain, nodes, *sees) if sees else None
         self.verdicts = Verdicts(self.pre_filters, self._plain, self._nominated, nodes)
         self.feasible: NDArray[np.bool_] = self._plain.feasible
         """Which rows passed every filter in both rounds, `(capacity,) bool`."""

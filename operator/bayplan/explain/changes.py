@@ -1,6 +1,6 @@
 """Looks for a single change of a pod that would make it fit, and tries it out on the engine before telling it."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from operator import itemgetter
 from typing import Final
@@ -10,13 +10,11 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Affinity, Container, Pod, ResourceRequirements, Toleration
-from bayplan.api.quantity import QuantityError
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
-from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.explanation import LessOfResource, NoNodeAffinity, OneToleration, OtherLabel, Uncordon
-from bayplan.explain.node_groups import NodeOrder, details_of
+from bayplan.explain.node_groups import RejectedNodes
 from bayplan.framework.causes import Cordoned, Detail, LabelMismatch, Shortage, UntoleratedTaint
 
 _MOST_CONTAINERS: Final = 64
@@ -32,23 +30,21 @@ OwnChange = LessOfResource | OneToleration | OtherLabel | NoNodeAffinity | Uncor
 """A change of the pod itself, or of what one node says of itself."""
 
 
-def helpful_changes(
-    nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo, anew: Callable[[], Evaluation]
-) -> list[OwnChange]:
+def helpful_changes(rejected: RejectedNodes) -> list[OwnChange]:
     """Return, for a pod that fits nowhere, the smallest single change of each kind that makes it fit.
 
-    Only nodes that one filter rejects for one cause come into question. Each change was applied and evaluated by what
-    `anew` returns, so that what else depends on it has been heard.
+    Only nodes that one filter rejects for one cause come into question. Each change was applied and evaluated anew, so
+    that what else depends on it has been heard.
     """
-    if evaluation.pre_filters.rejection is not None:
+    if rejected.decision.evaluation.pre_filters.rejection is not None:
         return []
     by_kind: dict[type, list[tuple[float, OwnChange]]] = {}
-    for size, change in _near_misses(nodes, order, evaluation, pod):
+    for size, change in _near_misses(rejected):
         by_kind.setdefault(type(change), []).append((size, change))
     found: list[OwnChange] = []
     for misses in by_kind.values():
         smallest = sorted(misses, key=itemgetter(0))[:_MOST_TRIED]
-        tried = (_where_it_helps(nodes, order, pod, change, anew) for _, change in smallest)
+        tried = (_where_it_helps(rejected, change) for _, change in smallest)
         found += islice((change for change in tried if change is not None), 1)
     return found
 
@@ -76,16 +72,16 @@ def changed(pod: Pod, change: OwnChange) -> Pod | None:
     return structs.replace(pod, spec=spec)
 
 
-def _near_misses(
-    nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo
-) -> Iterator[tuple[float, OwnChange]]:
+def _near_misses(rejected_nodes: RejectedNodes) -> Iterator[tuple[float, OwnChange]]:
     """Give changes by size, the smaller the better: of requests their share, of others how common they are."""
+    decision, order = rejected_nodes.decision, rejected_nodes.order
+    pod, nodes, verdicts = decision.pod, decision.nodes, decision.evaluation.verdicts
     rows = nodes.rows()
-    sole = evaluation.verdicts.solely_rejected_by(rows)
+    sole = verdicts.solely_rejected_by(rows)
     for number in np.unique(sole[sole >= 0]).tolist():
         rejected = rows[sole == number]
-        details = details_of(evaluation, nodes, pod, number, rejected)
-        if evaluation.verdicts.filter_at(number).name == _NODE_AFFINITY and _has_required(pod.pod):
+        details = rejected_nodes.details(number, rejected)
+        if verdicts.filter_at(number).name == _NODE_AFFINITY and _has_required(pod.pod):
             selected = rejected[~_by_node_selector(details, pod, len(rejected))]
             if len(selected):
                 yield 1 / len(selected), NoNodeAffinity(nodes.names[order.first(selected)])
@@ -146,72 +142,57 @@ def _other_label(nodes: NodeTable, pod: PodInfo, key: str, row: int) -> OtherLab
     return OtherLabel(key, (pod.pod.spec.node_selector or {})[key], there_is, nodes.names[row])
 
 
-def _where_it_helps(
-    nodes: NodeTable, order: NodeOrder, pod: PodInfo, change: OwnChange, anew: Callable[[], Evaluation]
-) -> OwnChange | None:
+def _where_it_helps(rejected: RejectedNodes, change: OwnChange) -> OwnChange | None:
     """Return the change with a node that it makes the pod fit on, its own first; None where there is none.
 
     Its own may keep its room for a nominated pod, which no filter's first verdict tells.
     """
-    tried = changed(pod.pod, change)
-    row = nodes.row(change.node)
+    nodes = rejected.decision.nodes
+    tried, row = changed(rejected.decision.pod.pod, change), nodes.row(change.node)
     if tried is None or row is None:
         return None
-    evaluation = anew()
+    evaluation = rejected.decision.evaluation.anew()
     evaluation.refresh(PodInfo(tried))
     if evaluation.feasible[row]:
         return change
     rows = nodes.rows()
     others = rows[evaluation.feasible[rows]]
-    return structs.replace(change, node=nodes.names[order.first(others)]) if len(others) else None
+    return structs.replace(change, node=nodes.names[rejected.order.first(others)]) if len(others) else None
 
 
 def _with_less(pod: Pod, resource: str, by: int) -> Pod | None:
-    """Return the pod with its largest requests of a resource made smaller, until it asks for exactly `by` less."""
-    spec = pod.spec
+    """Return the pod asking for exactly `by` less, all of it in its first container; None if its overhead is more.
+
+    No filter reads which container asks for what.
+    """
+    spec, nothing = pod.spec, Pod().spec
     if len(spec.containers) + len(spec.init_containers or ()) > _MOST_CONTAINERS:
         return None
-    target = PodInfo(pod).requests.amounts.get(resource, 0) - by
-    for _ in range(2 * _MOST_CONTAINERS):
-        excess = PodInfo(pod).requests.amounts.get(resource, 0) - target
-        if excess == 0:
-            return pod
-        smaller = _one_request_less(pod, resource, excess)
-        if excess < 0 or smaller is None:
-            return None
-        pod = smaller
-    return None
-
-
-def _one_request_less(pod: Pod, resource: str, excess: int) -> Pod | None:
-    """Return the pod with one request of it made smaller by up to `excess`; None if there is no request."""
-    spec = pod.spec
-    whole = _amount(spec.resources, resource)
-    if whole:
-        return structs.replace(pod, spec=structs.replace(spec, resources=_less(spec.resources, resource, excess)))
-    every = [*spec.containers, *(spec.init_containers or ())]
-    amounts = [_amount(each.resources, resource) for each in every]
-    if not any(amounts):
+    overhead = Pod(spec=structs.replace(nothing, containers=[Container()], overhead=spec.overhead))
+    left = _amount(pod, resource) - by - _amount(overhead, resource)
+    if left < 0:
         return None
-    at = amounts.index(max(amounts))
-    every[at] = structs.replace(every[at], resources=_less(every[at].resources, resource, excess))
-    count = len(spec.containers)
-    init: list[Container] | None = every[count:] or None
-    return structs.replace(pod, spec=structs.replace(spec, containers=every[:count], init_containers=init))
+    first, *others = spec.containers
+    of_pod = spec.resources
+    if of_pod is not None and resource in {**(of_pod.requests or {}), **(of_pod.limits or {})}:
+        of_pod = _asking(of_pod, resource, left)
+    containers = [_container_asking(first, resource, left), *(_container_asking(each, resource, 0) for each in others)]
+    init = [_container_asking(each, resource, 0) for each in spec.init_containers or ()] or None
+    return structs.replace(
+        pod, spec=structs.replace(spec, containers=containers, init_containers=init, resources=of_pod)
+    )
 
 
-def _less(resources: ResourceRequirements | None, resource: str, excess: int) -> ResourceRequirements:
+def _amount(pod: Pod, resource: str) -> int:
+    return PodInfo(pod).requests.amounts.get(resource, 0)
+
+
+def _container_asking(container: Container, resource: str, amount: int) -> Container:
+    return structs.replace(container, resources=_asking(container.resources, resource, amount))
+
+
+def _asking(resources: ResourceRequirements | None, resource: str, amount: int) -> ResourceRequirements:
     given = resources or ResourceRequirements()
-    left = max(_amount(given, resource) - excess, 0)
     # A request that is left out would be as large as the limit.
-    requests = dict(given.requests or {}) | {resource: f"{left}m" if resource == CPU else str(left)}
+    requests = dict(given.requests or {}) | {resource: f"{amount}m" if resource == CPU else str(amount)}
     return structs.replace(given, requests=requests)
-
-
-def _amount(resources: ResourceRequirements | None, resource: str) -> int:
-    container = Container(resources=resources)
-    try:
-        alone = Pod(spec=structs.replace(Pod().spec, containers=[container]))
-        return PodInfo(alone).requests.amounts.get(resource, 0)
-    except QuantityError:
-        return 0

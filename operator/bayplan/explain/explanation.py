@@ -1,20 +1,11 @@
 """What is told of one decision about one pod: the shape that `-o json` writes, and the same as lines of text."""
 
 from collections.abc import Iterator
-from enum import StrEnum
 
 import msgspec
 
 from bayplan.framework.causes import Cause, Listed, quantity, shown
 from bayplan.framework.interface import ResourceScore
-
-
-class Unscored(StrEnum):
-    """Why a node was chosen without scores: the texts under which a placement is explained."""
-
-    ONLY_NODE = "the only node that fits"
-    NOMINATED = "fits on the node it was nominated to"
-    NO_SCORE_PLUGINS = "the first node that fits: no plugin scores nodes"
 
 
 class _Value(msgspec.Struct, frozen=True, rename="camel"):

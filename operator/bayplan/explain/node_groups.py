@@ -1,19 +1,17 @@
 """Groups rejected nodes by the plugin that rejects them and by its causes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
-from typing import Final, cast
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
-from bayplan.evaluation.evaluation import Evaluation
 from bayplan.explain.explanation import NodeGroup
 from bayplan.framework.causes import LISTED, Cause, Detail, Listed, Pinned, listed, same_for_all, told
-from bayplan.framework.interface import DetailedFilterPlugin
+from bayplan.scheduler.decision import Decision
 from bayplan.shown_text import natural_key
 
 
@@ -62,50 +60,60 @@ Places = NDArray[np.intp]
 _Rejection = tuple[str, list[Cause], Rows]
 
 
-def rejected_groups(nodes: NodeTable, order: NodeOrder, evaluation: Evaluation, pod: PodInfo) -> list[NodeGroup]:
-    """Return all groups of nodes that `evaluation`, which is up to date, rejects; the largest first.
+class RejectedNodes:
+    """The nodes that a decision's filters reject, with the causes; `order` is that of the decision's node table."""
 
-    Every rejected node is in one group: that of the plugin kube-scheduler would name. Python runs once a group.
-    """
-    found = sorted(_rejections(nodes, evaluation, pod), key=lambda each: -len(each[2]))
-    told_groups = found[:MOST_GROUPS]
-    groups = [NodeGroup(len(rows), plugin, tuple(causes), order.listed(rows)) for plugin, causes, rows in told_groups]
-    return groups + [NodeGroup(len(rows), plugin, (), Listed()) for plugin, _, rows in found[MOST_GROUPS:]]
+    def __init__(self, decision: Decision, order: NodeOrder) -> None:
+        self.decision = decision
+        self.order = order
 
+    def groups(self) -> list[NodeGroup]:
+        """Return all groups, the largest first.
 
-def details_of(evaluation: Evaluation, nodes: NodeTable, pod: PodInfo, number: int, rows: Rows) -> list[Detail]:
-    """Return the causes for which the filter `number` rejects `rows`; in its own words where it has no better."""
-    verdicts = evaluation.verdicts
-    plugin = verdicts.filter_at(number)
-    details: Iterator[Detail]
-    if hasattr(plugin, "details") and verdicts.is_plain(number):
-        # Not asserted: a protocol takes as long to check as a plugin to answer.
-        details = iter(cast("DetailedFilterPlugin", plugin).details(evaluation.state, pod, nodes, rows))
-    else:
-        with_nominated = "" if verdicts.is_plain(number) else ", with the pods nominated there"
-        reasons = verdicts.reasons_of(pod, number, rows)
-        details = (same_for_all(each.holds, told(each.text + with_nominated)) for each in reasons)
-    return [each for each in islice(details, _MOST_DETAILS) if each.holds.any()]
+        Every rejected node is in one: that of the plugin kube-scheduler would name. Python runs once a group.
+        """
+        found = sorted(self._rejections(), key=lambda each: -len(each[2]))
+        groups = [
+            NodeGroup(len(rows), plugin, tuple(causes), self.order.listed(rows))
+            for plugin, causes, rows in found[:MOST_GROUPS]
+        ]
+        return groups + [NodeGroup(len(rows), plugin, (), Listed()) for plugin, _, rows in found[MOST_GROUPS:]]
 
+    def details(self, number: int, rows: Rows) -> list[Detail]:
+        """Return the causes for which the filter `number` rejects `rows`; in its own words where it has no better."""
+        decision = self.decision
+        pod, nodes, evaluation = decision.pod, decision.nodes, decision.evaluation
+        verdicts = evaluation.verdicts
+        is_plain = verdicts.is_plain(number)
+        teller = decision.framework.detailed_filters.get(verdicts.filter_at(number).name) if is_plain else None
+        details: Iterable[Detail]
+        if teller is not None:
+            details = teller.details(evaluation.state, pod, nodes, rows)
+        else:
+            with_nominated = "" if is_plain else ", with the pods nominated there"
+            reasons = verdicts.reasons_of(pod, number, rows)
+            details = (same_for_all(each.holds, told(each.text + with_nominated)) for each in reasons)
+        return [each for each in islice(details, _MOST_DETAILS) if each.holds.any()]
 
-def _rejections(nodes: NodeTable, evaluation: Evaluation, pod: PodInfo) -> Iterator[_Rejection]:
-    rows, pre_filters, verdicts = nodes.rows(), evaluation.pre_filters, evaluation.verdicts
-    if pre_filters.rejection is not None:
-        yield pre_filters.rejection.plugin, [told(pre_filters.explained_rejection(pod))], rows
-        return
-    out = verdicts.narrowed_out(rows)
-    if out.any():
-        names = pre_filters.narrowed_to or frozenset()
-        yield pre_filters.narrowed_plugins, [Pinned(listed(names))], rows[out]
-    rows = rows[~out]
-    first = verdicts.rejected_by(rows)
-    # Faster than sorting them: numbers are few. Those that no filter rejects are -1.
-    for number in np.flatnonzero(np.bincount(first + 1, minlength=1)[1:]).tolist():
-        rejected = rows[first == number]
-        details = details_of(evaluation, nodes, pod, number, rejected)
-        for places in _together(details, len(rejected)):
-            causes = [each.tell(places) for each in details if each.holds[places[0]]]
-            yield verdicts.filter_at(number).name, causes[:_MOST_CAUSES] or [told(_OTHER)], rejected[places]
+    def _rejections(self) -> Iterator[_Rejection]:
+        rows, evaluation = self.decision.nodes.rows(), self.decision.evaluation
+        pre_filters, verdicts = evaluation.pre_filters, evaluation.verdicts
+        if pre_filters.rejection is not None:
+            yield pre_filters.rejection.plugin, [told(pre_filters.explained_rejection(self.decision.pod))], rows
+            return
+        out = verdicts.narrowed_out(rows)
+        if out.any():
+            names = pre_filters.narrowed_to or frozenset()
+            yield pre_filters.narrowed_plugins, [Pinned(listed(names))], rows[out]
+        rows = rows[~out]
+        first = verdicts.rejected_by(rows)
+        # Faster than sorting them: numbers are few. Those that no filter rejects are -1.
+        for number in np.flatnonzero(np.bincount(first + 1, minlength=1)[1:]).tolist():
+            rejected = rows[first == number]
+            details = self.details(number, rejected)
+            for places in _together(details, len(rejected)):
+                causes = [each.tell(places) for each in details if each.holds[places[0]]]
+                yield verdicts.filter_at(number).name, causes[:_MOST_CAUSES] or [told(_OTHER)], rejected[places]
 
 
 def _together(details: Sequence[Detail], count: int) -> list[Places]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count
 from time import perf_counter
 from typing import Any
@@ -16,10 +17,12 @@ from bayplan.framework.interface import (
     Binding,
     BindPlugin,
     CycleState,
+    DetailedFilterPlugin,
     EnqueueExtensions,
     FilterPlugin,
     PermitPlugin,
     Plugin,
+    PointsOfTenPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -31,6 +34,7 @@ from bayplan.framework.interface import (
     Rejections,
     ReleasesUnused,
     ReservePlugin,
+    ResourceScorePlugin,
     ScorePlugin,
     SignPlugin,
     VersionedSignPlugin,
@@ -280,6 +284,21 @@ class Framework:
         """Have every plugin let go of what no pod needed since the last call."""
         for plugin in self._releasing:
             plugin.release_unused()
+
+    @cached_property
+    def detailed_filters(self) -> Mapping[str, DetailedFilterPlugin]:
+        """The filters that tell their reasons with numbers and names, by name; asked for by explanations."""
+        return {plugin.name: plugin for plugin in self.filters if isinstance(plugin, DetailedFilterPlugin)}
+
+    @cached_property
+    def points_of_ten(self) -> Mapping[str, PointsOfTenPlugin]:
+        """The scores that are configured on 0..10, by name; asked for by explanations."""
+        return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, PointsOfTenPlugin)}
+
+    @cached_property
+    def resource_scores(self) -> Mapping[str, ResourceScorePlugin]:
+        """The scores that are made up of scores of resources, by name; asked for by explanations."""
+        return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, ResourceScorePlugin)}
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""

@@ -12,14 +12,15 @@ from bayplan.api.objects import Pod
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.explain.explanation import Explanation
+from bayplan.explain.explain import Explainer
 from bayplan.framework.runtime import Framework
 from bayplan.live.answers import AttemptItem, DecisionItem, ExplanationAnswer, Nomination, WakingEvent
 from bayplan.live.cluster_view import ClusterCopy, WaitingPodsCopy
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
-from bayplan.scheduler.cycle import FitError, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import FitError
 from bayplan.scheduler.recent_decisions import FailedAttempt
 
 _MOST_EVENTS: Final = 32
@@ -96,7 +97,8 @@ def explanation_answer(
     # What is kept with a pod of its shape belongs to the engine that schedules, and a node that it names is the answer
     # of an earlier decision.
     asked = PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name="")))
-    outcome = cycle.schedule(asked, framework, with_reasons=True)
+    now = cycle.schedule(asked, framework)
+    outcome = now.outcome
     item, ahead = (None, []) if found.queued is None else waiting.of_pod(found.queued)
     node = nominator.nominated_node(pod.uid)
     if item is not None:
@@ -115,7 +117,7 @@ def explanation_answer(
         nomination=None if node is None or nominated_for is None else Nomination(node, round(nominated_for, 1)),
         attempts=[_attempt(each) for each in attempts],
         message=outcome.message if isinstance(outcome, FitError) else None,
-        explanation=outcome.explanation or Explanation(0, 0),
+        explanation=Explainer(cache.nodes).explain(now),
         decision=decision,
         scheduled_at=_scheduled_at(pod.pod),
     )

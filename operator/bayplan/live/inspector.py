@@ -225,7 +225,7 @@ class LiveInspector:
 
 
 def _decision(number: int, decision: RecentDecision) -> DecisionItem:
-    second = decision.comparison
+    second = decision.runner_up
     return DecisionItem(
         seq=number,
         time=format_time(decision.time),
@@ -233,7 +233,7 @@ def _decision(number: int, decision: RecentDecision) -> DecisionItem:
         name=decision.name,
         node=decision.node,
         score=decision.score,
-        runner_up=None if second is None else NodeTotal(second.runner_up, second.score),
+        runner_up=None if second is None else NodeTotal(*second),
         feasible=decision.feasible,
         evaluated=decision.evaluated,
         milliseconds=round(decision.seconds * 1000, 3),

@@ -25,10 +25,10 @@ from bayplan.simulate.admission_policies import NO_RUNTIME_CLASS
 from bayplan.simulate.capacity import NotCountedError, counted_pod, how_many_fit
 from bayplan.simulate.cluster import ObjectReader
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.decision import Decision
 from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity
-from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
+from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import Step, explaining
 
 
 class KnownClasses(NamedTuple):
@@ -108,15 +108,13 @@ class _Timed(Simulator):
 
     until = 0.0
 
-    def step(
-        self, *, explain: bool = False, scores: bool = False, keep: bool = False, reasons: bool = False
-    ) -> Decision | None:
+    def step(self) -> Step | None:
         """As `Simulator.step`; raises RefusedQuestionError when the time is over."""
         if time.monotonic() > self.until:
             raise RefusedQuestionError(
                 HTTPStatus.SERVICE_UNAVAILABLE, f"it takes longer than {MOST_SECONDS:g} s; ask for fewer pods"
             )
-        return super().step(explain=explain, scores=scores, keep=keep, reasons=reasons)
+        return super().step()
 
 
 def simulation_answer(copy: ClusterCopy, body: bytes, count: str, known: KnownClasses) -> SimulationAnswer:
@@ -141,11 +139,9 @@ def simulation_answer(copy: ClusterCopy, body: bytes, count: str, known: KnownCl
     if count:
         return SimulationAnswer([], _counted(simulator, copy, objects, count))
     simulator.add(objects)
-    try:
-        while simulator.step(keep=True, reasons=True) is not None:
-            pass
-    except ExplanationTooLargeError as error:
-        raise _refused(f"{error}; ask for fewer pods") from None
+    simulator.reader = explaining(simulator.cache.nodes)
+    while (step := simulator.step()) is not None:
+        simulator.report_of(step.pod).attempts[-1] = step.explained_attempt()
     return SimulationAnswer(simulator.report().pods, None)
 
 

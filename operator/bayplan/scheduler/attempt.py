@@ -14,8 +14,8 @@ from bayplan.framework.status import Code, Diagnosis, Effect, Status
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.comparison import Compare
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Decision, FitError, Placement
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
@@ -105,7 +105,8 @@ class AttemptRunner:
 
     It changes the queue, the nominations, the cache and what plugins reserve, and performs no other effect: binding,
     ending victims and writing Events are the caller's. If it `decides_by_kind`, a rejected pod has those like it back
-    off until there is news: not where extenders may tell them apart, nor where no time passes.
+    off until there is news: not where extenders may tell them apart, nor where no time passes. `decided` hears of each
+    decision before its pod is assumed, when what it was read from is still that; what it raises fails the attempt.
     """
 
     cache: Cache
@@ -115,31 +116,18 @@ class AttemptRunner:
     clock: Callable[[], float]
     metrics: Metrics | None = None
     decides_by_kind: bool = False
+    decided: Callable[[Decision], None] | None = None
 
-    def run(
-        self,
-        *,
-        explain: bool = False,
-        with_scores: bool = False,
-        compare: Compare = Compare.NOTHING,
-        with_reasons: bool = False,
-    ) -> Result | None:
-        """Pop a pod and see its attempt through; None when no pod is ready. The options are `schedule`'s."""
+    def run(self) -> Result | None:
+        """Pop a pod and see its attempt through; None when no pod is ready."""
         attempt = self.pop()
         if attempt is None or isinstance(attempt, Skipped | Failed):
             return attempt
         try:
-            outcome = self.cycle.schedule(
-                attempt.queued.pod_info,
-                attempt.framework,
-                explain=explain,
-                with_scores=with_scores,
-                compare=compare,
-                with_reasons=with_reasons,
-            )
+            decision = self.cycle.schedule(attempt.queued.pod_info, attempt.framework)
         except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
             return self.fail(attempt, error)
-        return self.conclude(attempt, outcome)
+        return self.conclude(attempt, decision)
 
     def pop(self) -> Attempt | Skipped | Failed | None:
         """Begin an attempt on the next pod; the caller decides and then calls `conclude` or `fail`."""
@@ -165,14 +153,25 @@ class AttemptRunner:
             return Skipped(attempt.queued, attempt.framework, attempt.started, message)
         return None
 
-    def conclude(self, attempt: Attempt, outcome: Placement | FitError) -> Reserved | Nominated | Failed:
+    def conclude(self, attempt: Attempt, decision: Decision) -> Reserved | Nominated | Failed:
         """Reserve the node that was chosen, or nominate the pod, or return it to the queue."""
         try:
             if self.metrics is not None:
                 self.metrics.algorithm_seconds.observe(self.clock() - attempt.started)
+            if self.decided is not None:
+                self._tell(self.decided, decision)
+            outcome = decision.outcome
             return self._no_fit(attempt, outcome) if isinstance(outcome, FitError) else self._reserve(attempt, outcome)
         except Exception as error:  # noqa: BLE001  as in `run`
             return self.fail(attempt, error)
+
+    def _tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
+        try:
+            decided(decision)
+        except Exception:
+            # It may be a plugin's, in the middle of scores that were not asked for before.
+            self.cycle.forget(decision.pod, decision.framework)
+            raise
 
     def fail(self, attempt: Attempt, error: BaseException) -> Failed:
         """Return the pod to the queue, to back off after an error."""
@@ -219,14 +218,8 @@ class AttemptRunner:
         """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
         if status.code is Code.ERROR:
             return return_to_queue(self.queue, attempt, status.message, error=True)
-        fit_error = FitError(rejection_of_node(status), "", trace=placement.trace)
-        return return_to_queue(
-            self.queue,
-            attempt,
-            fit_error.message,
-            rejectors=fit_error.diagnosis.rejector_plugins,
-            fit_error=fit_error,
-        )
+        fit_error = FitError(rejection_of_node(status), "")
+        return return_to_queue(self.queue, attempt, fit_error.diagnosis, fit_error=fit_error)
 
     def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
         """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
@@ -240,8 +233,7 @@ class AttemptRunner:
         return return_to_queue(
             self.queue,
             attempt,
-            fit_error.message,
-            rejectors=fit_error.diagnosis.rejector_plugins,
+            fit_error.diagnosis,
             ends_nomination=node_name is not None,
             retry_at=None if retry_after is None else self.clock() + retry_after,
             as_its_kind=self.decides_by_kind and retry_after is None,
@@ -276,10 +268,9 @@ def rejection_of_node(status: Status) -> Diagnosis:
 def return_to_queue(
     queue: SchedulingQueue,
     attempt: Attempt,
-    message: str,
+    why: Diagnosis | str,
     *,
     error: bool = False,
-    rejectors: frozenset[str] = NO_PLUGINS,
     ends_nomination: bool = True,
     retry_at: float | None = None,
     as_its_kind: bool = False,
@@ -292,6 +283,7 @@ def return_to_queue(
     as in kube-scheduler. Its nomination ends unless `ends_nomination` is false. At `retry_at`, in
     seconds of the queue's clock, a rejected pod is tried again without an event. `as_its_kind` is add_unschedulable's.
     """
+    message, rejectors = (why, NO_PLUGINS) if isinstance(why, str) else (why.message, why.rejector_plugins)
     queued = attempt.queued
     gone = queue.get(queued.uid) is None
     held = queue.nominator.nominated_node(queued.uid) is not None

@@ -1,13 +1,14 @@
 """Tells what became of attempts at `-v 2` and above, in kube-scheduler's words."""
 
 import logging
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.logs.formats import V2, V10
 from bayplan.scheduler.attempt import Failed, Nominated, Reserved
-from bayplan.scheduler.comparison import Compare
+from bayplan.scheduler.comparison import runner_up
+from bayplan.scheduler.decision import Decision, Placement
 
 REMEMBERED_VERDICTS: Final = 32_768
 """Of so many pods the last verdict is known, at some 250 bytes each; of others it is told again."""
@@ -15,59 +16,40 @@ REMEMBERED_VERDICTS: Final = 32_768
 logger = logging.getLogger(__name__)
 
 
-def wanted_comparison() -> Compare:
-    """Return how much of the next decision will be told."""
-    if not logger.isEnabledFor(V2):
-        return Compare.NOTHING
-    return Compare.PLUGINS if logger.isEnabledFor(V10) else Compare.RUNNER_UP
-
-
-def tell_scores(reserved: Reserved) -> None:
-    """Tell each plugin's score of each node that was compared, and let go of them.
+def note_scores(decision: Decision) -> None:
+    """Keep with a placement what is told of it once the pod is bound, and tell each plugin's score of each node.
 
     Upstream: schedule_one.go prioritizeNodes.
     """
-    comparison = reserved.placement.comparison
-    if comparison is None or (scores := comparison.scores) is None:
+    if not logger.isEnabledFor(V2) or decision.totals is None:
         return
-    pod = reserved.pod.key
-    for plugin, given in scores.by_plugin.items():
-        for node, score in zip(scores.nodes, given, strict=True):
+    placement = decision.outcome
+    if isinstance(placement, Placement):
+        placement.runner_up = runner_up(decision)
+    if not logger.isEnabledFor(V10):
+        return
+    pod, rows = decision.pod.key, decision.found
+    nodes = [decision.nodes.names[row] for row in rows.tolist()]
+    for plugin, given in decision.evaluation.scores(decision.pod, rows).items():
+        for node, score in zip(nodes, given.tolist(), strict=True):
             logger.log(V10, "Plugin scored node for pod pod=%r plugin=%s node=%r score=%d", pod, plugin, node, score)
-    for node, score in zip(scores.nodes, scores.totals, strict=True):
+    totals = decision.totals[rows] if decision.rows is None else decision.totals
+    for node, score in zip(nodes, totals.tolist(), strict=True):
         logger.log(V10, "Calculated node's final score for pod pod=%r node=%r score=%d", pod, node, score)
-    reserved.placement.comparison = replace(comparison, scores=None)
 
 
 def tell_bound(reserved: Reserved, seconds: float) -> None:
     """Tell where a pod was bound and why there, `seconds` after it was popped (upstream: schedule_one.go)."""
     if not logger.isEnabledFor(V2):
         return
-    pod, placement, milliseconds = reserved.pod.key, reserved.placement, seconds * 1000
-    node, feasible, comparison = reserved.binding.node_name, placement.feasible_nodes, placement.comparison
-    if placement.score is None or comparison is None:
-        logger.log(
-            V2,
-            "Successfully bound pod to node pod=%r node=%r why=%r feasibleNodes=%d milliseconds=%.1f",
-            pod,
-            node,
-            str(placement.unscored or ""),
-            feasible,
-            milliseconds,
-        )
-        return
-    logger.log(
-        V2,
-        "Successfully bound pod to node pod=%r node=%r score=%d runnerUp=%r runnerUpScore=%d feasibleNodes=%d"
-        " milliseconds=%.1f",
-        pod,
-        node,
-        placement.score,
-        comparison.runner_up,
-        comparison.score,
-        feasible,
-        milliseconds,
-    )
+    placement, second = reserved.placement, reserved.placement.runner_up
+    told: tuple[object, ...]
+    if second is None:
+        why, told = "why=%r", (str(placement.unscored or ""),)
+    else:
+        why, told = "score=%d runnerUp=%r runnerUpScore=%d", (placement.score, *second)
+    text = f"Successfully bound pod to node pod=%r node=%r {why} feasibleNodes=%d milliseconds=%.1f"
+    logger.log(V2, text, reserved.pod.key, reserved.binding.node_name, *told, placement.feasible_nodes, seconds * 1000)
 
 
 @dataclass(eq=False)

@@ -12,9 +12,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Status
+from bayplan.framework.status import Diagnosis, Status
 from bayplan.metrics.table import Metrics
-from bayplan.queue.queued_pod import NO_PLUGINS
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
 from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_queue
@@ -152,9 +151,8 @@ class BindingCycle:
         if status.ok and self._waiting.get(reserved.pod.uid) is reserved:
             self._begin(reserved)
         elif self._take(reserved):
-            diagnosis = rejection_of_node(status)
             self._give_back(reserved, wakes_itself=False)
-            self._return(reserved, diagnosis.message, rejectors=diagnosis.rejector_plugins)
+            self._return(reserved, rejection_of_node(status))
             self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
@@ -309,14 +307,12 @@ class BindingCycle:
         self._give_back(reserved)
         self._return(reserved, message, error=True)
 
-    def _return(
-        self, reserved: Reserved, message: str, *, rejectors: frozenset[str] = NO_PLUGINS, error: bool = False
-    ) -> None:
+    def _return(self, reserved: Reserved, why: Diagnosis | str, *, error: bool = False) -> None:
         if self.cache.node_of(reserved.pod.uid) is not None:
             # The watch has shown it on a node after all.
             self.queue.done(reserved.pod.uid)
         else:
-            self.failures.report(return_to_queue(self.queue, reserved, message, rejectors=rejectors, error=error))
+            self.failures.report(return_to_queue(self.queue, reserved, why, error=error))
 
     def _give_back(self, reserved: Reserved, *, wakes_itself: bool = True) -> None:
         """Give back what the pod reserved and its room if it is still assumed, and wake pods that may use it."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Final
 
@@ -13,18 +12,14 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KeptEvaluations
-from bayplan.explain.explain import Explainer
-from bayplan.explain.explanation import Explanation, Unscored
-from bayplan.framework.candidate import Candidate
-from bayplan.framework.interface import CycleState, Rejections
+from bayplan.framework.interface import Rejections
 from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.plugin_calls import SUCCESS_LABEL, UNSCHEDULABLE_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.comparison import Compare, RunnerUp, compare_nodes
+from bayplan.scheduler.decision import Decision, FitError, Placement, Unscored
 from bayplan.scheduler.sampling import NodeSearch
-from bayplan.scheduler.trace import Trace, trace_attempt
 
 AddRejections = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 """Adds the rejections of extenders to those of the filters."""
@@ -32,52 +27,6 @@ AddRejections = Callable[[Diagnosis, Rejections], tuple[Diagnosis, Rejections]]
 
 _RESTING_LOG_BYTES: Final = 2**18
 """What pods that came and went may take while nothing is decided; reading all pods again costs more."""
-
-
-@dataclass(slots=True)  # made once a cycle: a frozen one takes three times as long
-class Placement:
-    """The node chosen for a pod; `score` is None when nothing was scored, and then `unscored` says why.
-
-    `scores` are what each plugin gave the node, when scores were asked for and nodes were scored. `state` is what
-    PreFilter, Filter and PreScore wrote, for the extension points that follow in this attempt. `comparison` is set
-    when it was asked for and nodes were scored, and `explanation` when that was.
-    """
-
-    node_name: str
-    score: int | None
-    feasible_nodes: int
-    trace: Trace | None = None
-    scores: dict[str, int] | None = None
-    state: CycleState = field(default_factory=dict, compare=False, repr=False)
-    unscored: Unscored | None = None
-    comparison: RunnerUp | None = None
-    explanation: Explanation | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class FitError:
-    """No node fits; `nominated_node_name` and `victims` are set when preemption can make room.
-
-    `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
-    nodes preemption compared; with `evicts` the victims end through the Eviction API. After `retry_after` seconds
-    preemption may find another answer although nothing happened. `post_filtered` names the PostFilter plugins that
-    were run.
-    """
-
-    diagnosis: Diagnosis
-    nominated_node_name: str | None = None
-    victims: tuple[PodInfo, ...] = ()
-    trace: Trace | None = None
-    candidates: tuple[Candidate, ...] = ()
-    evicts: bool = False
-    retry_after: float | None = None
-    post_filtered: tuple[str, ...] = ()
-    explanation: Explanation | None = None
-
-    @property
-    def message(self) -> str:
-        """The text of the FailedScheduling Event and of the condition."""
-        return self.diagnosis.message
 
 
 class SchedulingCycle:
@@ -99,36 +48,25 @@ class SchedulingCycle:
         self._evaluations = KeptEvaluations(nodes)
         self._nominator = nominator or Nominator()
         self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
-        self._explainer = Explainer(nodes)
         self._is_used = False
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
-    def schedule(
-        self,
-        pod: PodInfo,
-        framework: Framework,
-        *,
-        explain: bool = False,
-        with_scores: bool = False,
-        compare: Compare = Compare.NOTHING,
-        with_reasons: bool = False,
-    ) -> Placement | FitError:
+    def schedule(self, pod: PodInfo, framework: Framework) -> Decision:
         """Choose the best node for `pod` now, or give the reasons why there is none.
-
-        `explain` records the verdict on every node, `with_scores` only the plugins' scores of the chosen one, and
-        `compare` what the others got, for the log. `with_reasons` has the outcome explained.
 
         Among nodes with the same best total the first one searched wins. All nodes are searched in the order of their
         rows; a node that comes takes the row of one that left.
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:
-            return self._schedule(
-                pod, framework, explain=explain, with_scores=with_scores, compare=compare, with_reasons=with_reasons
-            )
+            return self._schedule(pod, framework)
         except Exception:
-            self._evaluations.forget(id(framework), framework.signature(pod))
+            self.forget(pod, framework)
             raise
+
+    def forget(self, pod: PodInfo, framework: Framework) -> None:
+        """Forget the pod's evaluation, as a plugin raised half way: it is left behind the table."""
+        self._evaluations.forget(id(framework), framework.signature(pod))
 
     def release_unused(self) -> None:
         """Let go of what no pod needed since the last call and that holds pods, which may be gone.
@@ -157,110 +95,71 @@ class SchedulingCycle:
             return [self._nodes.names[row] for row in rows.tolist()]
 
     def choose(
-        self,
-        pod: PodInfo,
-        framework: Framework,
-        names: Sequence[str],
-        extra: Mapping[str, int],
-        compare: Compare = Compare.NOTHING,
-    ) -> Placement | None:
+        self, pod: PodInfo, framework: Framework, names: Sequence[str], extra: Mapping[str, int]
+    ) -> Decision | None:
         """The best of the nodes called `names`, which each have `extra` points; None if none of them fits any more."""
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
             known = {row: name for name in names if (row := self._nodes.row(name)) is not None}
             rows = np.array(sorted(row for row in known if evaluation.feasible[row]), dtype=np.intp)
-            state = evaluation.state.copy()
-            if len(rows) < 2:
-                if not len(rows):
-                    return None
-                return Placement(known[int(rows[0])], None, len(names), state=state, unscored=Unscored.ONLY_NODE)
-            totals = evaluation.totals_of(pod, rows)
-            totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
-            best = int(totals.argmax())
-            self._report_score(framework, evaluation, started)
-            comparison = compare_nodes(compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=rows)
-            return Placement(known[int(rows[best])], int(totals[best]), len(rows), state=state, comparison=comparison)
+            if not len(rows):
+                return None
+            if len(rows) == 1:
+                row, totals = int(rows[0]), None
+                placement = Placement(known[row], None, len(names), evaluation.state.copy(), Unscored.ONLY_NODE)
+            else:
+                totals = evaluation.totals_of(pod, rows)
+                totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
+                best = int(totals.argmax())
+                row = int(rows[best])
+                self._report_score(framework, evaluation, started)
+                placement = Placement(known[row], int(totals[best]), len(rows), evaluation.state.copy())
+            return Decision(pod, framework, self._nodes, evaluation, placement, row, rows, totals)
 
-    def reject(self, pod: PodInfo, framework: Framework, add_rejections: AddRejections | None = None) -> FitError:
+    def reject(self, pod: PodInfo, framework: Framework, add_rejections: AddRejections | None = None) -> Decision:
         """Why no node is left; `add_rejections` adds those of extenders, if any was called."""
         with self._forgetting(pod, framework):
-            return self._fit_error(pod, framework, self._evaluation(pod, framework), None, add_rejections)
+            evaluation = self._evaluation(pod, framework)
+            fit_error = self._fit_error(pod, framework, evaluation, add_rejections)
+            return Decision(pod, framework, self._nodes, evaluation, fit_error)
 
     @contextmanager
     def _forgetting(self, pod: PodInfo, framework: Framework) -> Iterator[None]:
-        """Forget the pod's evaluation if a plugin raises half way: it is left behind the table."""
         try:
             yield
         except Exception:
-            self._evaluations.forget(id(framework), framework.signature(pod))
+            self.forget(pod, framework)
             raise
 
-    def _schedule(
-        self,
-        pod: PodInfo,
-        framework: Framework,
-        *,
-        explain: bool,
-        with_scores: bool,
-        compare: Compare,
-        with_reasons: bool,
-    ) -> Placement | FitError:
+    def _schedule(self, pod: PodInfo, framework: Framework) -> Decision:
         started = perf_counter()
-        evaluation = self._evaluation(pod, framework)
+        nodes, evaluation = self._nodes, self._evaluation(pod, framework)
         search = self._search_of(framework)
-        sampled: Rows | None = None
+        rows: Rows | None = None
         nominated = self._nominated_row(pod)
         if nominated is not None and evaluation.feasible[nominated]:
-            sampled = np.array([nominated], dtype=np.intp)
+            rows = np.array([nominated], dtype=np.intp)
         elif search is not None:
-            sampled = search.find(evaluation, framework, nominated)
-        feasible_count = int(np.count_nonzero(evaluation.feasible)) if sampled is None else len(sampled)
-        filtered = self._report_filter(feasible_count > 0, framework, evaluation, started)
-        if feasible_count == 0:
-            trace = trace_attempt(self._nodes, evaluation, framework, pod, None) if explain else None
-            fit_error = self._fit_error(pod, framework, evaluation, trace)
-            return self._explained(pod, framework, evaluation, fit_error) if with_reasons else fit_error
-        score: int | None = None
-        unscored: Unscored | None = None
-        comparison: RunnerUp | None = None
-        if feasible_count == 1:
-            if sampled is None:
+            rows = search.find(evaluation, framework, nominated)
+        count = int(np.count_nonzero(evaluation.feasible)) if rows is None else len(rows)
+        filtered = self._report_filter(count > 0, framework, evaluation, started)
+        if count == 0:
+            return Decision(pod, framework, nodes, evaluation, self._fit_error(pod, framework, evaluation))
+        if count == 1:
+            if rows is None:
                 row, unscored = int(np.argmax(evaluation.feasible)), Unscored.ONLY_NODE
             else:
-                row = int(sampled[0])
+                row = int(rows[0])
                 unscored = Unscored.NOMINATED if row == nominated else Unscored.NO_SCORE_PLUGINS
-        elif sampled is None:
-            totals = evaluation.totals(pod)
-            row = best = int(totals.argmax())
-            score = int(totals[row])
-        else:
-            totals = evaluation.totals_of(pod, sampled)
-            best = int(totals.argmax())
-            row, score = int(sampled[best]), int(totals[best])
-        if score is not None:
-            self._report_score(framework, evaluation, filtered)
-            if compare:
-                comparison = compare_nodes(
-                    compare, self._nodes, evaluation, pod, totals=totals, chosen=best, rows=sampled
-                )
-        trace = trace_attempt(self._nodes, evaluation, framework, pod, sampled) if explain else None
-        scores = evaluation.scores_at(pod, row, sampled) if with_scores and score is not None else None
-        placement = Placement(
-            self._nodes.names[row], score, feasible_count, trace, scores, evaluation.state.copy(), unscored, comparison
-        )
-        if with_reasons:
-            placement.explanation = self._explainer.placement(
-                pod, evaluation, framework, row=row, rows=sampled, unscored=unscored
-            )
-        return placement
-
-    def _explained(self, pod: PodInfo, framework: Framework, evaluation: Evaluation, fit_error: FitError) -> FitError:
-        def anew() -> Evaluation:
-            return Evaluation(framework, self._nodes, self._nominations, self._nominations.seen_by(pod))
-
-        found = sorted(fit_error.candidates, key=lambda each: each.node_name != fit_error.nominated_node_name)
-        return replace(fit_error, explanation=self._explainer.rejection(pod, evaluation, found, anew))
+            placement = Placement(nodes.names[row], None, 1, evaluation.state.copy(), unscored)
+            return Decision(pod, framework, nodes, evaluation, placement, row, rows)
+        totals = evaluation.totals(pod) if rows is None else evaluation.totals_of(pod, rows)
+        best = int(totals.argmax())
+        row = best if rows is None else int(rows[best])
+        self._report_score(framework, evaluation, filtered)
+        placement = Placement(nodes.names[row], int(totals[best]), count, evaluation.state.copy())
+        return Decision(pod, framework, nodes, evaluation, placement, row, rows, totals)
 
     def _search_of(self, framework: Framework) -> NodeSearch | None:
         """What limits the search, up to date; None while no profile needs it."""
@@ -302,7 +201,6 @@ class SchedulingCycle:
         pod: PodInfo,
         framework: Framework,
         evaluation: Evaluation,
-        trace: Trace | None,
         add_rejections: AddRejections | None = None,
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
@@ -311,7 +209,7 @@ class SchedulingCycle:
             diagnosis, rejections = add_rejections(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
             # Nobody will make room, so none is kept any more.
-            return FitError(diagnosis, "", trace=trace)
+            return FitError(diagnosis, "")
         result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
         if result.status.reasons:
             # By position, as `replace` takes six times as long.
@@ -326,11 +224,10 @@ class SchedulingCycle:
             diagnosis,
             result.nominated_node_name,
             result.victims,
-            trace,
             result.candidates,
-            evicts=result.evicts,
-            retry_after=result.retry_after,
-            post_filtered=result.post_filtered,
+            result.evicts,
+            result.retry_after,
+            result.post_filtered,
         )
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:

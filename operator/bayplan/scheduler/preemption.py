@@ -136,8 +136,7 @@ class PreemptionExecutor:
         if problem:
             self.give_up(nominated, problem, is_written=is_written)
         else:
-            rejectors = fit_error.diagnosis.rejector_plugins
-            return_to_queue(self.queue, nominated, "", rejectors=rejectors, ends_nomination=False)
+            return_to_queue(self.queue, nominated, fit_error.diagnosis, ends_nomination=False)
         self.wake()
 
     def _has_its_node(self, nominated: Nominated) -> bool:

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
+import msgspec
+
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.comparison import RunnerUp
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement, RunnerUp
 
 KEPT_DECISIONS: Final = 4096
 """A decision takes 2 KiB at most, as names have 253 characters; its message and its victims are counted."""
@@ -34,29 +35,25 @@ class FailedAttempt(NamedTuple):
     seconds: float
 
 
-class RecentDecision(NamedTuple):
+class RecentDecision(msgspec.Struct, frozen=True, gc=False):
     """One decision: a node, or the message of why there is none; `time` is in seconds since the epoch."""
 
     time: float
     namespace: str
     name: str
     seconds: float
-    node: str | None
-    score: int | None
-    comparison: RunnerUp | None
-    """What came second, where the log is told of it."""
-    feasible: int
     evaluated: int
-    message: str | None
-    preempted: _Names
-    """The first of them, by namespace and name."""
     uid: str
     """The pod's."""
-    text_bytes: int
-
-
-_Fields = tuple[float, str, str, float, str | None, int | None, RunnerUp | None, int, int, str | None, _Names, str, int]
-"""Those of a RecentDecision."""
+    node: str | None = None
+    score: int | None = None
+    runner_up: RunnerUp | None = None
+    """What came second, where the log is told of it."""
+    feasible: int = 0
+    message: str | None = None
+    preempted: _Names = ()
+    """The first of them, by namespace and name."""
+    text_bytes: int = 0
 
 
 @dataclass(eq=False)
@@ -69,30 +66,19 @@ class RecentDecisions:
 
     now: Callable[[], float] = time.time
     last: int = field(default=0, init=False)
-    _kept: "deque[_Fields]" = field(default_factory=deque, init=False)
+    _kept: deque[RecentDecision] = field(default_factory=deque, init=False)
     _text_bytes: int = field(default=0, init=False)
     _attempts: dict[str, list[FailedAttempt]] = field(default_factory=dict, init=False)
     _attempt_bytes: int = field(default=0, init=False)
 
     def placed(self, pod: PodInfo, placement: Placement, seconds: float, evaluated: int) -> None:
         """Take note that a pod has a node, `seconds` after it was popped, of so many that were `evaluated`."""
-        kept = self._kept
-        # A plain tuple in the order of the fields: made by name it takes three times as long.
+        kept, node, score = self._kept, placement.node_name, placement.score
+        second, feasible = placement.runner_up, placement.feasible_nodes
+        # By position: made by name it takes twice as long.
         kept.append(
-            (
-                self.now(),
-                pod.namespace,
-                pod.name,
-                seconds,
-                placement.node_name,
-                placement.score,
-                placement.comparison,
-                placement.feasible_nodes,
-                evaluated,
-                None,
-                (),
-                pod.uid,
-                0,
+            RecentDecision(
+                self.now(), pod.namespace, pod.name, seconds, evaluated, pod.uid, node, score, second, feasible
             )
         )
         self.last += 1
@@ -123,7 +109,15 @@ class RecentDecisions:
         size = _text_bytes(message) + sum([_text_bytes(part) for victim in victims for part in victim])
         self._kept.append(
             RecentDecision(
-                now, pod.namespace, pod.name, seconds, None, None, None, 0, evaluated, message, victims, uid, size
+                now,
+                pod.namespace,
+                pod.name,
+                seconds,
+                evaluated,
+                uid,
+                message=message,
+                preempted=victims,
+                text_bytes=size,
             )
         )
         self.last += 1
@@ -138,19 +132,19 @@ class RecentDecisions:
         """
         first = self.last - len(self._kept) + 1
         start = number + 1 if first <= number + 1 <= self.last + 1 else first
-        return start, [RecentDecision(*each) for each in islice(self._kept, start - first, start - first + most)]
+        return start, list(islice(self._kept, start - first, start - first + most))
 
     def last_on(self, uid: str) -> tuple[int, RecentDecision] | None:
         """Return the last decision about the pod with its number; None once it is forgotten."""
         newest_first = enumerate(reversed(self._kept))
-        return next(((self.last - back, RecentDecision(*each)) for back, each in newest_first if each[-2] == uid), None)
+        return next(((self.last - back, each) for back, each in newest_first if each.uid == uid), None)
 
     def attempts_on(self, uid: str) -> list[FailedAttempt]:
         """Return the last attempts on the pod that failed, the oldest first."""
         return [*self._attempts.get(uid, ())]
 
     def _drop(self) -> None:
-        self._text_bytes -= self._kept.popleft()[-1]
+        self._text_bytes -= self._kept.popleft().text_bytes
 
 
 def _text_bytes(text: str) -> int:

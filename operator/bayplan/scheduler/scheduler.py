@@ -12,7 +12,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
-from bayplan.scheduler.attempt_log import tell_scores, wanted_comparison
+from bayplan.scheduler.attempt_log import note_scores
 from bayplan.scheduler.binding_cycle import BindingCycle
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
@@ -84,6 +84,7 @@ class Scheduler:
             clock,
             metrics,
             decides_by_kind=engine.extended is None,
+            decided=note_scores,
         )
         conditions = PodConditions(dispatcher.patch)
         self.decisions = RecentDecisions()
@@ -193,7 +194,7 @@ class Scheduler:
         What raises costs its pod this attempt and no other pod anything.
         """
         try:
-            attempt = self._attempts.run(compare=wanted_comparison())
+            attempt = self._attempts.run()
         except Exception as error:  # noqa: BLE001  reported there
             self._not_popped(error)
             return None
@@ -246,7 +247,7 @@ class Scheduler:
         uid = attempt.queued.uid
         self._calls_extenders = True
         try:
-            outcome = await extended.schedule(attempt.pod, attempt.framework, wanted_comparison())
+            decision = await extended.schedule(attempt.pod, attempt.framework)
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
@@ -258,7 +259,7 @@ class Scheduler:
             if self.queue.get(uid) is None or self.cache.node_of(uid) is not None:
                 self.queue.done(uid)
             else:
-                self._follow_up(self._attempts.conclude(attempt, outcome))
+                self._follow_up(self._attempts.conclude(attempt, decision))
         finally:
             self._calls_extenders = False
             self._adopt()
@@ -280,7 +281,6 @@ class Scheduler:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
             self._failures.texts.forget(attempt.queued.uid)
-            tell_scores(attempt)
             seconds = self._clock() - attempt.started
             self.decisions.placed(attempt.pod, attempt.placement, seconds, self.cache.nodes.node_count)
             self._binding.start(attempt)

@@ -14,7 +14,7 @@ from bayplan.cache.resources import PODS
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
 from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Outcome, Placement
 from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.report import Capacity
@@ -120,7 +120,7 @@ def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: in
         others = len(nodes) - len(per_node)
         stopped = f"nodes are full by {full}" + (f"; {others} take none" if others else "")
     elif left:
-        stopped = _reason(simulator.cycle.reject(pod, framework))
+        stopped = _reason(simulator.cycle.reject(pod, framework).outcome)
     return Capacity(pod.key, most - left, asked, per_node, [], stopped)
 
 
@@ -140,12 +140,12 @@ def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int
     for number in range(most):
         copy = PodInfo(_copy(pod.pod, number))
         simulator.add(ClusterObjects(pods=[copy]))
-        decision = simulator.step()
-        while decision is not None and decision.pod.uid != copy.uid:
-            decision = simulator.step()
-        outcome = None if decision is None else decision.outcome
+        step = simulator.step()
+        while step is not None and step.pod.uid != copy.uid:
+            step = simulator.step()
+        outcome = None if step is None else step.outcome
         if not isinstance(outcome, Placement):
-            stopped = "it is not tried" if decision is None else decision.message
+            stopped = "it is not tried" if step is None else step.message
             if outcome is not None:
                 stopped = _reason(outcome)
             break
@@ -153,9 +153,10 @@ def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int
     return Capacity(pod.key, sum(per_node.values()), asked, per_node, [], stopped)
 
 
-def _reason(fit_error: FitError) -> str:
+def _reason(outcome: Outcome) -> str:
     """Why no node fits, without what preemption says of pods that evict nobody."""
-    return replace(fit_error.diagnosis, post_filter_message="").message
+    assert isinstance(outcome, FitError)
+    return replace(outcome.diagnosis, post_filter_message="").message
 
 
 def _copy(pod: Pod, number: int) -> Pod:

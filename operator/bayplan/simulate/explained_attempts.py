@@ -6,9 +6,10 @@ from typing import Final
 
 import msgspec
 
-from bayplan.simulate.decision import Decision
+from bayplan.explain.trace import ExplanationTooLargeError
 from bayplan.simulate.report import AttemptReport, PodReport, Report
-from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
+from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import Step
 
 MAX_BYTES: Final = 256 << 20
 """Most compressed text that is held; a verdict takes some ten bytes."""
@@ -32,16 +33,16 @@ class ExplainedAttempts:
         self._texts: dict[tuple[str, str, int], bytes] = {}
         self._bytes = 0
 
-    def step(self, simulator: Simulator) -> Decision | None:
-        """Have the simulator take a step, and hold all that explains its decision.
+    def step(self, simulator: Simulator) -> Step | None:
+        """Have the simulator take a step, and hold all that its reader said of the decision.
 
         Raises:
             ExplanationTooLargeError: it would take more memory than it may.
         """
-        decision = simulator.step(explain=True, reasons=True)
-        if decision is not None:
-            self._add(simulator.report_of(decision.pod), decision.attempt())
-        return decision
+        step = simulator.step()
+        if step is not None:
+            self._add(simulator.report_of(step.pod), step.explained_attempt())
+        return step
 
     def _add(self, pod: PodReport, attempt: AttemptReport) -> None:
         """Hold `attempt` in the place of the last one of `pod`."""

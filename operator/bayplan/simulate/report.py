@@ -15,27 +15,14 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing, fewest_for_sizes
 from bayplan.cache.resources import PODS, PodRequests
 from bayplan.explain.explanation import Explanation
+from bayplan.explain.trace import Trace
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
-from bayplan.scheduler.trace import Trace
 from bayplan.simulate.cluster_objects import SkippedPod
 from bayplan.simulate.drain import DrainedNode
 
 
 class _Reported(msgspec.Struct, rename="camel", gc=False):
     """camelCase on the wire."""
-
-
-class NodeVerdict(_Reported):
-    """What one attempt made of one node; scores are after normalisation and weight.
-
-    `of_ten` is there where a shape on 0..10 is configured, and has the plugin's score as the documents work it out.
-    """
-
-    rejected_by: str | None
-    reasons: list[str]
-    scores: dict[str, int]
-    score: int
-    of_ten: dict[str, int] | UnsetType = UNSET
 
 
 class PreemptionCandidate(_Reported):
@@ -76,7 +63,7 @@ class AttemptReport(_Reported):
     """The pods that preemption would remove, as namespace/name."""
     message: str | None
     feasible_nodes: int
-    nodes: dict[str, NodeVerdict] | UnsetType = UNSET
+    nodes: Trace | UnsetType = UNSET
     preemption: Preemption | UnsetType = UNSET
     explanation: Explanation | UnsetType = UNSET
 
@@ -225,22 +212,6 @@ def schema() -> bytes:
         "$defs": components,
     }
     return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
-
-
-def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:
-    """A trace as it is reported."""
-    return {
-        name: NodeVerdict(verdict.rejected_by, verdict.reasons, verdict.scores, verdict.score, verdict.of_ten or UNSET)
-        for name, verdict in trace.items()
-    }
-
-
-def explanation_bytes(attempt: AttemptReport) -> int:
-    """How much text of any length an attempt's explanation holds: reasons, and victims that were compared."""
-    nodes = {} if attempt.nodes is UNSET else attempt.nodes
-    compared = () if attempt.preemption is UNSET else attempt.preemption.candidates
-    reasons = sum(len(reason) for verdict in nodes.values() for reason in verdict.reasons)
-    return reasons + sum(len(victim) for candidate in compared for victim in candidate.victims)
 
 
 def preemption(candidates: Sequence[Candidate]) -> Preemption:

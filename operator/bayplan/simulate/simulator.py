@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from msgspec import structs
 
@@ -13,6 +13,7 @@ from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.explain.trace import ExplanationTooLargeError
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
@@ -22,29 +23,15 @@ from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.trace import TraceTooLargeError
+from bayplan.scheduler.decision import Decision, Outcome
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
-from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import DrainedNode
-from bayplan.simulate.report import (
-    AttemptReport,
-    PodReport,
-    Report,
-    Summary,
-    cluster_use,
-    explanation_bytes,
-)
+from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use
+from bayplan.simulate.step import UNREAD, Reader, Reading, Step
 from bayplan.simulate.written_status import with_status
 
 logger = logging.getLogger(__name__)
-
-MAX_EXPLANATION_BYTES: Final = 256 << 20
-"""Most text of reasons, and of victims of preemption, that a report holds."""
-
-
-class ExplanationTooLargeError(ValueError):
-    """Raised when what was asked to be explained takes more memory than it may; its text says what."""
 
 
 @dataclass(slots=True)
@@ -115,14 +102,17 @@ class Simulator:
             cycle=self.cycle,
             frameworks=self.frameworks,
             clock=lambda: self._now,
+            decided=self._decided,
         )
+        self.reader: Reader | None = None
+        """What reads each decision for the step that it is part of."""
+        self._read: tuple[Outcome | None, Reading] = None, UNREAD
         self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
         self._budgets = Budgets(self._budget_lister, as_evicted=True)
         self._evicted: set[str] = set()
         self._given = _Given()
         self._pending: list[PodInfo] = []
         self._reports: dict[str, PodReport] = {}
-        self._explanation_bytes = 0
 
     @property
     def keeps_room(self) -> bool:
@@ -177,51 +167,46 @@ class Simulator:
         for lister in listers.values():
             lister.synced = True
 
-    def step(
-        self, *, explain: bool = False, scores: bool = False, keep: bool = False, reasons: bool = False
-    ) -> Decision | None:
+    def step(self) -> Step | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
 
-        `explain` records what the cycle saw of every node, and `reasons` has the decision explained; `keep` has the
-        report hold both. `scores` records what each plugin gave the chosen node.
-
         Raises:
-            ExplanationTooLargeError: it would take more memory than it may. Nothing is to be asked after that.
+            ExplanationTooLargeError: the `reader` needs more memory than it may take. Nothing is to be asked then.
         """
         if self._unchanged >= self._most_unchanged:
             self._tell_of_circles()
             return None
         started = self._clock()
-        attempt = self._attempts.run(explain=explain, with_scores=scores, with_reasons=reasons)
+        self._read = None, UNREAD
+        attempt = self._attempts.run()
         if attempt is None:
             return None
-        if isinstance(attempt, Failed) and isinstance(attempt.exception, TraceTooLargeError):
-            raise ExplanationTooLargeError(str(attempt.exception))
-        decision = self._follow_up(attempt)
+        if isinstance(attempt, Failed) and isinstance(attempt.exception, ExplanationTooLargeError):
+            raise attempt.exception
+        step, (outcome, read) = self._follow_up(attempt), self._read
+        if step.outcome is outcome:
+            step.read = read
+        elif step.outcome is not None:
+            # A plugin rejected the chosen node: what nodes said before that stays true.
+            step.read = Reading(trace=read.trace)
         self.seconds += self._clock() - started
-        report = self._reports.get(decision.pod.uid)
+        report = self._reports.get(step.pod.uid)
         if report is None:
-            report = self._reports[decision.pod.uid] = _pod_report(decision.pod)
-        told = decision.attempt(explained=keep)
-        if keep:
-            self._explanation_bytes += explanation_bytes(told)
-            if self._explanation_bytes > MAX_EXPLANATION_BYTES:
-                what = f"the explanations up to pod {decision.pod.key}"
-                raise ExplanationTooLargeError(f"{what} take more than {MAX_EXPLANATION_BYTES >> 20} MiB")
-        report.attempts.append(told)
-        return decision
+            report = self._reports[step.pod.uid] = _pod_report(step.pod)
+        report.attempts.append(step.attempt())
+        return step
+
+    def _decided(self, decision: Decision) -> None:
+        if self.reader is not None:
+            self._read = decision.outcome, self.reader(decision)
 
     def report_of(self, pod: PodInfo) -> PodReport:
         """The attempts on a pod so far, of which there is at least one."""
         return self._reports[pod.uid]
 
-    def run(self, *, explain: bool = False) -> Report:
-        """Decide until no pod is worth trying, and report everything since the simulator was made.
-
-        Raises:
-            ExplanationTooLargeError: as `step` does.
-        """
-        while self.step(explain=explain, keep=explain, reasons=explain) is not None:
+    def run(self) -> Report:
+        """Decide until no pod is worth trying, and report everything since the simulator was made."""
+        while self.step() is not None:
             pass
         return self.report()
 
@@ -240,7 +225,7 @@ class Simulator:
                 "simulation ended: plugins have pods tried again without end pods=%d", len(self.queue.uids())
             )
 
-    def _follow_up(self, attempt: Result) -> Decision:
+    def _follow_up(self, attempt: Result) -> Step:
         """Perform at once what `bayplan run` has the API server do: bind, end victims, write on pods."""
         pod = attempt.pod
         self._unchanged += 1
@@ -248,23 +233,22 @@ class Simulator:
             self._unchanged = 0
             self.queue.done(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
-            return Decision(pod, attempt.placement)
+            return Step(pod, attempt.placement)
         if isinstance(attempt, Nominated):
             fit_error = attempt.fit_error
             for other in attempt.displaced:
                 self._write_status(other, "")
             self._write_status(pod, attempt.node_name, (UNSCHEDULABLE, fit_error.message))
-            rejectors = fit_error.diagnosis.rejector_plugins
-            return_to_queue(self.queue, attempt, fit_error.message, rejectors=rejectors, ends_nomination=False)
+            return_to_queue(self.queue, attempt, fit_error.diagnosis, ends_nomination=False)
             for victim in fit_error.victims:
                 self._evict(victim, pod)
-            return Decision(pod, fit_error, fit_error.message)
+            return Step(pod, fit_error, fit_error.message)
         if isinstance(attempt, Failed):
             if attempt.exception is not None:
                 logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
             self._write_status(pod, attempt.nomination, (attempt.reason, attempt.message))
-            return Decision(pod, attempt.fit_error, attempt.message)
-        return Decision(pod, None, attempt.message)
+            return Step(pod, attempt.fit_error, attempt.message)
+        return Step(pod, None, attempt.message)
 
     def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
         """Hand the pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""

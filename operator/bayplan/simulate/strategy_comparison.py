@@ -21,26 +21,26 @@ from bayplan.config.types import (
 from bayplan.explain.explanation import outcome_text
 from bayplan.framework.causes import shown
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.decision import Decision
 from bayplan.simulate.demo_scene import Arrival, Departure, Event, Scene, Stage
 from bayplan.simulate.report import preemption
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import Step, explaining
 from bayplan.simulate.synthetic import GPU
 
 _MOST_VICTIMS: Final = 4
 
 
-def decision_line(decision: Decision) -> str:
+def step_line(step: Step) -> str:
     """Say what came of an attempt that was explained: node, score and runner-up, or victims, or why no node fits."""
-    name = shown(decision.pod.name)
-    outcome = decision.outcome
-    if isinstance(outcome, Placement) and outcome.explanation is not None:
-        return f"{name}: {outcome_text(outcome.explanation)}"
+    name = shown(step.pod.name)
+    outcome, explanation = step.outcome, step.read.explanation
+    if isinstance(outcome, Placement) and explanation is not None:
+        return f"{name}: {outcome_text(explanation)}"
     if isinstance(outcome, FitError) and outcome.victims:
-        return f"{name} {eviction_text(decision.pod, outcome)}"
-    return f"{name} waits: {decision.message}"
+        return f"{name} {eviction_text(step.pod, outcome)}"
+    return f"{name} waits: {step.message}"
 
 
 def departure_line(pod: PodInfo, node: str | None) -> str:
@@ -93,6 +93,7 @@ class StrategyRun:
         self.label = label
         self.strategy = strategy
         self.simulator = Simulator(strategy_configuration(strategy))
+        self.simulator.reader = explaining(self.simulator.cache.nodes)
         self._nodes = scene.nodes
         self.simulator.add(ClusterObjects(nodes=list(scene.nodes)))
         self.last_eviction: str | None = None
@@ -155,20 +156,20 @@ class StrategyRun:
 
     def _decide(self) -> str | None:
         """Decide about the next pod; None when none is worth trying, and an empty line when it is told already."""
-        decision = self.simulator.step(reasons=True)
-        if decision is None:
+        step = self.simulator.step()
+        if step is None:
             return None
-        line = self._line(decision_line(decision))
-        match decision.outcome:
+        line = self._line(step_line(step))
+        match step.outcome:
             case FitError(victims=victims) if victims:
                 self._evicted.update(victim.uid for victim in victims)
                 self.last_eviction = line
             case Placement():
                 pass
-            case _ if decision.pod.uid in self._told_to_wait:
+            case _ if step.pod.uid in self._told_to_wait:
                 return ""
             case _:
-                self._told_to_wait.add(decision.pod.uid)
+                self._told_to_wait.add(step.pod.uid)
         return line
 
     def _line(self, text: str) -> str:

@@ -13,11 +13,11 @@ from rich.text import Text
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from bayplan.explain.explanation import Explanation, lines
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 from bayplan.shown_text import printable
-from bayplan.simulate.decision import Decision
 from bayplan.simulate.drain import drain_lines
 from bayplan.simulate.report import Allocation, Preemption, PreemptionCandidate, Summary
+from bayplan.simulate.step import Step
 
 _BYTES: Final = (MEMORY, EPHEMERAL_STORAGE)
 _GIB: Final = 1024**3
@@ -92,15 +92,15 @@ class Printer:
             self._stream.write("  ".join(aligned).rstrip() + "\n")
 
 
-def pod_row(decision: Decision) -> Row:
-    """POD, NODE, SCORE and WHY of one decision."""
-    outcome = decision.outcome
-    key = decision.pod.key
+def pod_row(step: Step) -> Row:
+    """POD, NODE, SCORE and WHY of one attempt."""
+    outcome = step.outcome
+    key = step.pod.key
     if isinstance(outcome, Placement):
         score = "" if outcome.score is None else str(outcome.score)
-        return key, outcome.node_name, score, _scores(outcome.scores) or outcome.unscored or ""
+        return key, outcome.node_name, score, _scores(step.read.scores) or outcome.unscored or ""
     if outcome is None:
-        return key, "-", "", decision.message or ""
+        return key, "-", "", step.message or ""
     if outcome.victims:
         victims = ", ".join(victim.key for victim in outcome.victims)
         return key, "-", "", f"nominated to {outcome.nominated_node_name}, evicting {victims}"

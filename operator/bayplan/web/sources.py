@@ -12,13 +12,13 @@ from bayplan.client.scheduler_client import SchedulerClient
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import always
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements
-from bayplan.simulate.decision import Decision
 from bayplan.simulate.report import Comparison, MovedPod, Summary
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.step import Step
 from bayplan.web.updates import Updates
 
 SECONDS_BETWEEN: Final = 2.0
@@ -199,19 +199,19 @@ class SnapshotSource:
         end = time.monotonic() + _SLICE_SECONDS
         for _ in range(most):
             spent = self._simulator.seconds
-            decision = self._simulator.step()
-            if decision is None:
+            made = self._simulator.step()
+            if made is None:
                 return False
-            self._note(decision, self._simulator.seconds - spent)
+            self._note(made, self._simulator.seconds - spent)
             if time.monotonic() > end:
                 break
         return True
 
-    def _note(self, decision: Decision, seconds: float) -> None:
-        outcome, decisions = decision.outcome, self._decisions
+    def _note(self, step: Step, seconds: float) -> None:
+        outcome, decisions = step.outcome, self._decisions
         if isinstance(outcome, Placement):
-            decisions.placed(decision.pod, outcome, seconds, len(self._simulator.cache.nodes))
+            decisions.placed(step.pod, outcome, seconds, len(self._simulator.cache.nodes))
             return
         evaluated = 0 if outcome is None else outcome.diagnosis.node_count
         victims = () if outcome is None else outcome.victims
-        decisions.failed(decision.pod, decision.message or "", seconds, evaluated=evaluated, preempted=victims)
+        decisions.failed(step.pod, step.message or "", seconds, evaluated=evaluated, preempted=victims)

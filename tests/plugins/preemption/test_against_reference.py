@@ -6,7 +6,7 @@ from tests.reference.filters import Host
 from tests.reference.preemption import choices, fits
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 NODES = ["n0", "n1", "n2", "n3"]
 STARTS = [None, *(f"2026-01-01T00:00:0{second}Z" for second in range(4))]

@@ -16,7 +16,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.framework.status import Traits
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.decision import FitError
 
 NODES = ("n0", "n1", "n2")
 

@@ -5,7 +5,7 @@ from tests.plugins.scenes import spread
 
 from bayplan.api.objects import LabelSelector
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 
 def test_room_made_for_a_pod_is_kept_from_its_equals_and_inferiors():

@@ -15,8 +15,9 @@ from tests.plugins.scenes import spread
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
+from bayplan.explain.trace import trace_of
 from bayplan.framework.candidate import deciding_criterion, start_time
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.decision import FitError, Placement
 
 HOST = "kubernetes.io/hostname"
 NODES = ("n0", "n1", "n2")
@@ -108,8 +109,8 @@ def uids(candidates):
 
 def fits(pod, pods, node_name):
     """Whether the pod could be put on that node."""
-    outcome = World(*nodes(), *pods).schedule(pod, explain=True)
-    return isinstance(outcome, Placement) and outcome.trace[node_name].rejected_by is None
+    decision = World(*nodes(), *pods).decide(pod)
+    return isinstance(decision.outcome, Placement) and trace_of(decision)[node_name].rejected_by is None
 
 
 @settings(max_examples=examples(40))

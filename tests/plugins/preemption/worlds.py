@@ -12,7 +12,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Decision, FitError, Placement
 
 NOW = 1_767_225_600.0 + 86_400.0
 """A day after 2026-01-01T00:00:00Z."""
@@ -65,9 +66,12 @@ class World:
             else:
                 self.cache.listers.of(type(each)).set(each)
 
-    def schedule(self, pod: Pod | PodInfo, **options) -> Placement | FitError:
-        info = pod if isinstance(pod, PodInfo) else PodInfo(pod)
-        return self.cycle.schedule(info, self.framework, **options)
+    def schedule(self, pod: Pod | PodInfo) -> Placement | FitError:
+        return self.decide(pod).outcome
+
+    def decide(self, pod: Pod | PodInfo) -> Decision:
+        """The decision with what it was read from, for traces."""
+        return self.cycle.schedule(pod if isinstance(pod, PodInfo) else PodInfo(pod), self.framework)
 
     def preempt(self, pod: Pod | PodInfo) -> tuple[str | None, list[str]]:
         """The nominated node and the names of the victims."""

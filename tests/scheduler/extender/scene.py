@@ -30,7 +30,7 @@ class ExtendedScene:
         return msgspec.Raw(WHOLE_POD)
 
     async def schedule(self, pod):
-        return await self.cycle.schedule(PodInfo(pod), self.world.framework)
+        return (await self.cycle.schedule(PodInfo(pod), self.world.framework)).outcome
 
 
 def clients(stack, *extenders, admit=None):

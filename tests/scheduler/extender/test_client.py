@@ -8,7 +8,7 @@ from tests.scheduler.extender.scene import ExtendedScene
 
 from bayplan.config.connections import Extender
 from bayplan.config.load import default_configuration
-from bayplan.scheduler.cycle import Placement
+from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.extender.wire import ExtenderError
 
 

@@ -17,8 +17,8 @@ from bayplan.config.connections import Extender, ExtenderManagedResource, Extend
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import leave_to_extenders
 from bayplan.framework.cluster_event import NODE_ADD
-from bayplan.scheduler.comparison import Compare
-from bayplan.scheduler.cycle import FitError, Placement
+from bayplan.scheduler.comparison import runner_up
+from bayplan.scheduler.decision import FitError, Placement
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, is_interested, read_filter_answer, read_priorities
 
@@ -71,9 +71,10 @@ async def test_scores_are_ten_times_the_weight_on_top_of_the_plugins(stack, serv
 async def test_the_runner_up_is_told_with_the_extenders_points(stack, server):
     server.answers = {"filter": keep("n1", "n2", "n3"), "prioritize": points(n1=3, n2=4, n0=10)}
     scene = Scene(stack, at(server, NAMES))
-    outcome = await scene.cycle.schedule(make_pod_info("p", cpu="1"), scene.world.framework, Compare.RUNNER_UP)
-    assert (outcome.node_name, outcome.comparison.runner_up) == ("n2", "n1")
-    assert outcome.score - outcome.comparison.score == 10
+    decision = await scene.cycle.schedule(make_pod_info("p", cpu="1"), scene.world.framework)
+    second = runner_up(decision)
+    assert (decision.outcome.node_name, second.node_name) == ("n2", "n1")
+    assert decision.outcome.score - second.score == 10
 
 
 async def test_scores_of_several_extenders_add_up(stack, server, other):

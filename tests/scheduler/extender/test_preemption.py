@@ -7,7 +7,7 @@ from tests.scheduler.extender.extender_server import keep
 from tests.scheduler.extender.scene import ExtendedScene, at
 
 from bayplan.config.connections import Extender, ExtenderManagedResource
-from bayplan.scheduler.cycle import FitError
+from bayplan.scheduler.decision import FitError
 
 BY_UID = Extender(preempt_verb="preempt", node_cache_capable=True)
 WHOLE = replace(BY_UID, node_cache_capable=False)

@@ -20,8 +20,8 @@ from bayplan.framework.runtime import EXTENDER, Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
 from bayplan.scheduler.binder import Binder, BindError, BindResult
-from bayplan.scheduler.comparison import Compare
-from bayplan.scheduler.cycle import FitError, Placement, SchedulingCycle
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Decision, FitError
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, ProposedVictims
 from bayplan.scheduler.turns import Turn
@@ -51,21 +51,21 @@ class ExtendedCycle:
     extenders: Sequence[ExtenderClient]
     pod_source: PodSource
 
-    async def schedule(
-        self, pod: PodInfo, framework: Framework, compare: Compare = Compare.NOTHING
-    ) -> Placement | FitError:
+    async def schedule(self, pod: PodInfo, framework: Framework) -> Decision:
         """As `SchedulingCycle.schedule`, with what the interested extenders answer."""
-        outcome = await self._decide(pod, framework, compare)
-        return await self._preempt(pod, outcome) if isinstance(outcome, FitError) else outcome
+        decision = await self._decide(pod, framework)
+        if isinstance(decision.outcome, FitError):
+            decision.outcome = await self._preempt(pod, decision.outcome)
+        return decision
 
-    async def _decide(self, pod: PodInfo, framework: Framework, compare: Compare) -> Placement | FitError:
+    async def _decide(self, pod: PodInfo, framework: Framework) -> Decision:
         interested = [
             each
             for each in self.extenders
             if (each.spec.filter_verb or each.spec.prioritize_verb) and each.interested(pod)
         ]
         if not interested:
-            return self.cycle.schedule(pod, framework, compare=compare)
+            return self.cycle.schedule(pod, framework)
         names: Sequence[str] = self.cycle.feasible_nodes(pod, framework)
         if not names:
             return self.cycle.reject(pod, framework)
@@ -76,10 +76,10 @@ class ExtendedCycle:
         scores: Mapping[str, int] = {}
         if len(names) > 1:
             scores = await self._prioritize(interested, pod, whole, names)
-        placement = self.cycle.choose(pod, framework, names, scores, compare)
-        if placement is None:
+        decision = self.cycle.choose(pod, framework, names, scores)
+        if decision is None:
             raise ExtenderError("the nodes that extenders left no longer fit the pod")
-        return placement
+        return decision
 
     async def _filter(
         self, interested: Sequence[ExtenderClient], pod: PodInfo, whole: msgspec.Raw, names: Sequence[str]
@@ -206,7 +206,7 @@ def _valid(
 def _without(outcome: FitError, reason: str) -> FitError:
     """The pod does not preempt; an earlier nomination stays."""
     diagnosis = replace(outcome.diagnosis, post_filter_message=f"preemption: {reason}")
-    return FitError(diagnosis, trace=outcome.trace, post_filtered=outcome.post_filtered)
+    return FitError(diagnosis, post_filtered=outcome.post_filtered)
 
 
 def pod_from_api(client: ApiClient) -> PodSource:

@@ -1,0 +1,75 @@
+"""What came of one step of a simulation, and how it is reported."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.explain.explain import Explainer
+from bayplan.explain.explanation import Explanation
+from bayplan.explain.trace import Trace, trace_of
+from bayplan.scheduler.decision import Decision, FitError, Outcome, Placement
+from bayplan.simulate.report import AttemptReport, preemption
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What was read of a decision before its pod was assumed; the rest nobody wanted."""
+
+    explanation: Explanation | None = None
+    trace: Trace | None = None
+    scores: dict[str, int] | None = None
+
+
+UNREAD = Reading()
+
+Reader = Callable[[Decision], Reading]
+"""Reads of each decision what its simulator is asked for."""
+
+
+def explaining(nodes: NodeTable) -> Reader:
+    """Return what explains the decisions over a node table, and tells the scores."""
+    explain = Explainer(nodes).explain
+    return lambda decision: Reading(explain(decision), scores=decision.scores)
+
+
+def tracing(nodes: NodeTable) -> Reader:
+    """Return what explains the decisions over a node table, and tells the verdict of every node."""
+    explain = Explainer(nodes).explain
+    return lambda decision: Reading(explain(decision), trace_of(decision))
+
+
+def scoring(decision: Decision) -> Reading:
+    """Tell what each plugin gave the chosen node."""
+    return Reading(scores=decision.scores)
+
+
+@dataclass(slots=True)
+class Step:
+    """One attempt on one pod; without an outcome no decision could be made. `message` says why there is no node."""
+
+    pod: PodInfo
+    outcome: Outcome | None
+    message: str | None = None
+    read: Reading = UNREAD
+
+    def attempt(self) -> AttemptReport:
+        """The step as it is reported, without what was read."""
+        outcome = self.outcome
+        if isinstance(outcome, Placement):
+            return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes)
+        if outcome is None:
+            return AttemptReport(None, None, [], self.message, 0)
+        victims = [victim.key for victim in outcome.victims]
+        return AttemptReport(None, outcome.nominated_node_name or None, victims, self.message, 0)
+
+    def explained_attempt(self) -> AttemptReport:
+        """The step as it is reported, with the explanation and the trace that were read."""
+        told, outcome, read = self.attempt(), self.outcome, self.read
+        if read.explanation is not None:
+            told.explanation = read.explanation
+        if read.trace is not None:
+            told.nodes = read.trace
+            if isinstance(outcome, FitError) and outcome.candidates:
+                told.preemption = preemption(outcome.candidates)
+        return told
