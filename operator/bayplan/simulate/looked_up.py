@@ -9,7 +9,7 @@ from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.api.workload_objects import Namespace
+from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.listers import NamedObject
 from bayplan.simulate.admission import AZURE_KIND
 from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
@@ -23,7 +23,7 @@ def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
         AdmissionError: no valid name, or an amount of storage that is none.
     """
     meta = obj.metadata
-    check_name(meta.name)
+    check_name(meta.name, is_label=resource.type in (Namespace, Service))
     namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
     if namespace:
         check_name(namespace, "metadata.namespace")

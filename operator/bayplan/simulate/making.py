@@ -12,9 +12,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.controllers import Controllers, WorkloadError
 from bayplan.simulate.documents import ClusterFileError, RawObject, title
-from bayplan.simulate.made_pods import made_claims, made_pods
 from bayplan.simulate.owned_pods import OwnedPods, workload_key
-from bayplan.simulate.pod_batches import PodBatch
+from bayplan.simulate.pod_batches import PodBatch, made_claims, made_pods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.rollout import is_changed, is_held, making_way
 from bayplan.simulate.workloads import Workload, template_of

@@ -166,6 +166,8 @@ class Repack(_Reported):
     """How many fewer nodes are needed: those in use, and those of the pods that found no other."""
     placed: int
     """Pods that ran before and found a node."""
+    joined: int
+    """Pods that did not run before and are on a node now; the nodes in use before are counted without them."""
     unplaced: dict[str, int]
     """How many found none, by reason."""
     staying: dict[str, int]
