@@ -14,7 +14,6 @@ from bayplan.cli.simulation_input import Configured, SimulationInput
 from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.scheduler.cycle import Placement
 from bayplan.shown_text import counted
-from bayplan.simulate.alike_pods import AlikePods
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements, print_comparison
@@ -25,6 +24,7 @@ from bayplan.simulate.repack import Repacking, repack_lines
 from bayplan.simulate.report import Report, encode, preemption
 from bayplan.simulate.simulator import ExplanationTooLargeError, Simulator
 from bayplan.simulate.tables import (
+    AlikePods,
     Printer,
     Row,
     pod_row,

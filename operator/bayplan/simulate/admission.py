@@ -15,7 +15,7 @@ from bayplan.cache.container_requests import spec_requests
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, is_hugepages, is_supported_pod_level_resource
 from bayplan.framework.candidate import start_time
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, SYSTEM_CLASSES, AdmissionPolicies
+from bayplan.simulate.admission_policies import SYSTEM_CLASSES, AdmissionPolicies
 from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.refusals import (
     AdmissionError,
@@ -23,6 +23,7 @@ from bayplan.simulate.refusals import (
     check_constraints,
     check_containers,
     check_name,
+    stored,
     written,
 )
 
@@ -56,6 +57,7 @@ NO_PRIORITY_CLASS: Final = "spec.priorityClassName: no PriorityClass with name"
 
 AZURE_KIND: Final = "Shared"
 """What kind of Azure disk it is that names none."""
+_SECONDS: Final = lru_cache(maxsize=65536)(parse_time)
 _PREEMPTS: Final = "PreemptLowerPriority"
 _NOT_READY: Final = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists", effect="NoExecute", toleration_seconds=300)
@@ -102,14 +104,10 @@ class Admission:
                 added one a priority that its class does not give.
         """
         meta, spec = pod.metadata, pod.spec
-        check_name(meta.name)
-        if meta.namespace:
-            check_name(meta.namespace, "metadata.namespace")
+        if (own := stored(meta, "")) is not meta:
+            pod, meta = structs.replace(pod, metadata=own), own
         created_at(pod)
-        namespace = meta.namespace or DEFAULT_NAMESPACE
-        if not (meta.namespace and meta.uid):
-            uid = meta.uid or f"file:{namespace}/{meta.name}"
-            pod = structs.replace(pod, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+        namespace = meta.namespace
         changes: dict[str, Any] = {}
         if not meta.resource_version:
             changes |= self._given.of_runtime(spec, namespace)
@@ -173,14 +171,9 @@ def created_at(pod: Pod) -> float:
     if not text:
         return float("inf")
     try:
-        return _seconds(text)
+        return _SECONDS(text)
     except ValueError:
         raise AdmissionError(f"metadata.creationTimestamp: {text[:64]!a} is not a time") from None
-
-
-@lru_cache(maxsize=65536)
-def _seconds(text: str) -> float:
-    return parse_time(text)
 
 
 def latest_times(pod: PodInfo) -> tuple[float, ...]:

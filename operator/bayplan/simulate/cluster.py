@@ -18,7 +18,7 @@ from bayplan.config.errors import quote_unprintable
 from bayplan.shown_text import counted
 from bayplan.simulate.added_objects import holds_template, refused_by_node
 from bayplan.simulate.admission import Admission
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES, AdmissionPolicies, Policy, policy
+from bayplan.simulate.admission_policies import POLICIES, AdmissionPolicies, Policy, policy
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS
@@ -27,8 +27,8 @@ from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.making import Making
-from bayplan.simulate.owned_pods import OwnedPods
-from bayplan.simulate.refusals import AdmissionError
+from bayplan.simulate.owned_pods import OwnedPods, workload_key
+from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
 from bayplan.simulate.workloads import AUTOSCALERS, WORKLOADS, Autoscaler, Workload, autoscaled, completed, template_of
@@ -183,8 +183,8 @@ class ObjectReader:
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             text = field_error(error)
             raise ClusterFileError(f"{title(raw, text)}: {text}") from None
-        if is_read := is_pod or is_autoscaler or bool(types):
-            return is_read
+        if is_pod or is_autoscaler or types:
+            return True
         self._ignored[raw.kind] += 1
         if self._replaces and holds_template(raw.value):
             self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
@@ -194,7 +194,8 @@ class ObjectReader:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         policies = AdmissionPolicies(each for each, _ in self._objects.values())
         classes = policies.priority_classes
-        admission = Admission((*self._known_classes, *classes), self._as_scheduler, policies)
+        known = {each.metadata.name: each for each in (*self._known_classes, *classes)}
+        admission = Admission(known.values(), self._as_scheduler, policies)
         pods = self._admitted(admission)
         if self._removed:
             pods = self._without_removed(pods)
@@ -203,7 +204,7 @@ class ObjectReader:
         if self._drained or gone:
             pods, told = self._evacuated(pods, gone)
         looked_up = [obj for (kind, _), (obj, _) in self._objects.items() if kind in _LOOKED_UP]
-        nodes = self._nodes()
+        nodes = [obj for (kind, _), (obj, _) in self._objects.items() if kind is Node]
         making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
         workloads = [self._autoscaled(key, making.notes) for key in self._objects if key[0] in _WORKLOADS]
         pods = making.pods_of(workloads, pods, looked_up)
@@ -214,9 +215,6 @@ class ObjectReader:
         return ClusterObjects(
             nodes, pods, self._skipped, ignored, looked_up, len(workloads), classes, told, added, way, notes
         )
-
-    def _nodes(self) -> list[Node]:
-        return [obj for (kind, _), (obj, _) in self._objects.items() if kind is Node]
 
     def _autoscaled(self, key: tuple[type, str], notes: list[str]) -> tuple[Workload, RawObject]:
         """The workload with the replicas that its autoscaler, if it has one, gives it at least."""
@@ -258,14 +256,15 @@ class ObjectReader:
 
     def _without_removed(self, pods: list[PodInfo]) -> list[PodInfo]:
         """The pods that stay; workloads and nodes are removed with what they control."""
-        workloads = {key: each for key, (each, _) in self._objects.items() if key[0] in _WORKLOADS}
-        removed = OwnedPods([*workloads.values()], (info.pod for info in pods)).controlled(self._removed)
-        for key in [key for key in workloads if (key[0].__name__, *key[1].split("/")) in removed.workloads]:
-            del self._objects[key]
+        workloads = {workload_key(each): key for key, (each, _) in self._objects.items() if key[0] in _WORKLOADS}
+        owned = OwnedPods([self._objects[key][0] for key in workloads.values()], (info.pod for info in pods))
+        gone, of_them = owned.controlled((namespace, kind, name) for kind, namespace, name in self._removed)
+        for each in gone & workloads.keys():
+            del self._objects[workloads[each]]
         keys = {f"{namespace}/{name}" for kind, namespace, name in self._removed if kind == "Pod"}
         namespaces = {name for kind, _, name in self._removed if kind == "Namespace"}
         kept = (info for info in pods if info.key not in keys and info.namespace not in namespaces)
-        return [info for info in kept if info.uid not in removed.pods]
+        return [info for info in kept if info.uid not in of_them]
 
     def _evacuated(self, pods: list[PodInfo], gone: set[str]) -> tuple[list[PodInfo], list[DrainedNode]]:
         budgets = [each for each, _ in self._objects.values() if isinstance(each, PodDisruptionBudget)]

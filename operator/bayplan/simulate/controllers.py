@@ -1,8 +1,8 @@
 """Which pods the controllers of Deployments and other workloads would still make, and under which names."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 from bayplan.api.meta_objects import ObjectMeta, OwnerReference, controller_of
@@ -51,7 +51,6 @@ class Controllers:
     def __init__(
         self, workloads: Sequence[Workload], owned: OwnedPods, nodes: Sequence[Node], most_pods: int = MAX_PODS
     ) -> None:
-        self._workloads = workloads
         self._owned = owned
         self._nodes = nodes
         self._most = self._left = most_pods
@@ -61,22 +60,22 @@ class Controllers:
             if isinstance(each, ReplicaSet) and owner is not None:
                 self._replica_sets.setdefault((each.metadata.namespace, owner.kind, owner.name), []).append(each)
 
-    def batches(self) -> list[tuple[int, PodBatch]]:
-        """Return what is still to be made, in the order of the workloads, each with its position among them.
+    def batch(self, workload: Workload) -> PodBatch | None:
+        """Return what the workload is still to make; None where that is nothing.
 
         Raises:
-            WorkloadError: a workload asks for more pods than a simulation makes.
+            AdmissionError: it asks for more pods than a simulation makes.
         """
-        found: dict[int, PodBatch] = {}
-        # The names of a StatefulSet's pods are fixed: others make way.
-        for index, each in sorted(enumerate(self._workloads), key=lambda item: not isinstance(item[1], StatefulSet)):
-            try:
-                batch = self._batch(each)
-            except AdmissionError as error:
-                raise WorkloadError(index, str(error)) from None
-            if batch is not None and batch.members:
-                found[index] = batch
-        return sorted(found.items())
+        meta = workload.metadata
+        if meta.deletion_timestamp is not None or (
+            isinstance(workload, ReplicaSet) and self._owned.is_controlled(meta)
+        ):
+            # The Deployment that owns it counts its pods.
+            return None
+        if isinstance(workload, CronJob) and (workload.spec.suspend or self._owned.has_run(workload_key(workload))):
+            return None
+        made = _PLANS[type(workload)](self, workload)
+        return made if made is not None and made.members else None
 
     def one_more(self, workload: Workload) -> PodBatch | None:
         """Return one pod as the workload would make it, however many it has or asks for; None for a DaemonSet.
@@ -89,17 +88,6 @@ class Controllers:
         there = len(self._owned.of(workload_key(workload)))
         batch = _PLANS[type(workload)](self, asking_for_one_more(workload, there))
         return None if batch is None or not batch.members else replace(batch, members=batch.members[:1])
-
-    def _batch(self, workload: Workload) -> PodBatch | None:
-        meta = workload.metadata
-        if meta.deletion_timestamp is not None or (
-            isinstance(workload, ReplicaSet) and self._owned.is_controlled(meta)
-        ):
-            # The Deployment that owns it counts its pods.
-            return None
-        if isinstance(workload, CronJob) and (workload.spec.suspend or self._owned.has_run(workload_key(workload))):
-            return None
-        return _PLANS[type(workload)](self, workload)
 
     def _of_deployment(self, deployment: Deployment) -> PodBatch:
         members = self._lacking(deployment)
@@ -147,7 +135,7 @@ class Controllers:
         for number, node in enumerate(nodes, 1):
             name = f"{meta.name}-{node}"
             if len(name) > MAX_NAME or not self._take_name(meta.namespace, name):
-                name = self._free_name(meta, number)
+                name = self._free_name(meta, count(number))
             members.append(Member(name, node=node))
         batch = own_batch(workload, members, {_REVISION: digest(workload.spec.template)})
         return replace(batch, template=labelled(template, batch.template.metadata.labels or _NO_LABELS))
@@ -185,7 +173,7 @@ class Controllers:
             running = {(pod.metadata.labels or _NO_LABELS).get(_INDEX) for pod in active}
             left = left_indexes(completions or 0, job.status.completed_indexes)
             indexes = islice((each for each in left if str(each) not in running), missing)
-            members = [Member(self._free_name(meta, each), {_INDEX: str(each)}) for each in indexes]
+            members = [Member(self._free_name(meta, count(each)), {_INDEX: str(each)}) for each in indexes]
             self._left -= len(members)
         else:
             members = self._numbered(meta, missing, f"{path}.parallelism")
@@ -193,7 +181,7 @@ class Controllers:
 
     def _of_pod_template(self, workload: PodTemplate) -> PodBatch:
         meta = workload.metadata
-        name = meta.name if self._take_name(meta.namespace, meta.name) else self._free_name(meta, 1)
+        name = meta.name if self._take_name(meta.namespace, meta.name) else self._free_name(meta, count(1))
         return PodBatch(meta.namespace, workload.template, [Member(name)])
 
     def _lacking(self, workload: Deployment | ReplicaSet | ReplicationController) -> list[Member]:
@@ -201,23 +189,16 @@ class Controllers:
         missing = max(wanted - len(self._owned.of(workload_key(workload))), 0)
         return self._numbered(workload.metadata, missing, "spec.replicas")
 
-    def _numbered(self, meta: ObjectMeta, count: int, path: str) -> list[Member]:
-        """`count` pods called after the workload; numbers that other pods have are left out."""
-        self._check_room(count, path)
-        self._left -= count
-        members: list[Member] = []
-        number = 1
-        while len(members) < count:
-            name = suffixed(meta.name, number)
-            if self._take_name(meta.namespace, name):
-                members.append(Member(name))
-            number += 1
-        return members
+    def _numbered(self, meta: ObjectMeta, wanted: int, path: str) -> list[Member]:
+        """So many pods called after the workload; numbers that other pods have are left out."""
+        self._check_room(wanted, path)
+        self._left -= wanted
+        numbers = count(1)
+        return [Member(self._free_name(meta, numbers)) for _ in range(wanted)]
 
-    def _free_name(self, meta: ObjectMeta, number: int) -> str:
-        while not self._take_name(meta.namespace, name := suffixed(meta.name, number)):
-            number += 1
-        return name
+    def _free_name(self, meta: ObjectMeta, numbers: Iterable[int]) -> str:
+        names = (suffixed(meta.name, number) for number in numbers)
+        return next(name for name in names if self._take_name(meta.namespace, name))
 
     def _take_name(self, namespace: str, name: str) -> bool:
         if (namespace, name) in self._owned.names:
@@ -228,14 +209,6 @@ class Controllers:
     def _check_room(self, count: int, path: str) -> None:
         if count > self._left:
             raise AdmissionError(f"{path}: {count} pods more are more than the {self._most} that a simulation makes")
-
-
-class WorkloadError(ValueError):
-    """Raised for a workload whose pods cannot be made; `index` is its position, the text begins with the field."""
-
-    def __init__(self, index: int, problem: str) -> None:
-        self.index = index
-        super().__init__(problem)
 
 
 _PLANS: Final[Mapping[type, Callable[[Controllers, Any], PodBatch | None]]] = {

@@ -2,11 +2,14 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
-from bayplan.api.meta_objects import Quantity
+from msgspec import structs
+
+from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.storage_objects import StorageMeta
 from bayplan.cache.container_requests import spec_requests
 from bayplan.cache.resources import (
     CPU,
@@ -20,6 +23,9 @@ from bayplan.cache.resources import (
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+Meta = TypeVar("Meta", ObjectMeta, StorageMeta)
+
+DEFAULT_NAMESPACE: Final = "default"
 MAX_NAME: Final = 253
 """Longest name of most objects."""
 MAX_LABEL: Final = 63
@@ -49,6 +55,22 @@ def check_name(name: str, path: str = "metadata.name", *, is_label: bool = False
         raise AdmissionError(f"{path}: Invalid value: {name[:64]!a}: must not contain dots")
     if is_label:
         check_length(name, MAX_LABEL, path)
+
+
+def stored(meta: Meta, kind: str, *, namespaced: bool = True, is_label: bool = False) -> Meta:
+    """Return the metadata of an object with a namespace and a uid; `kind` tells it from others of its name.
+
+    Raises:
+        AdmissionError: the name or the namespace is none.
+    """
+    check_name(meta.name, is_label=is_label)
+    namespace = (meta.namespace or DEFAULT_NAMESPACE) if namespaced else ""
+    if namespace:
+        check_name(namespace, "metadata.namespace")
+    if meta.namespace == namespace and meta.uid:
+        return meta
+    place = f"{namespace}/{meta.name}" if namespace else meta.name
+    return structs.replace(meta, namespace=namespace, uid=meta.uid or f"file:{kind}{place}")
 
 
 def check_length(name: str, most: int, path: str = "metadata.name") -> None:

@@ -215,20 +215,6 @@ def encode(report: Report | Comparison) -> bytes:
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
 
-def schema() -> bytes:
-    """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
-    (report, comparison), components = msgspec.json.schema_components(
-        [Report, Comparison], ref_template="#/$defs/{name}"
-    )
-    described = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What bayplan simulate -o json writes, and with several --config",
-        "oneOf": [report, comparison],
-        "$defs": components,
-    }
-    return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
-
-
 def node_verdicts(trace: Trace) -> dict[str, NodeVerdict]:
     """A trace as it is reported."""
     return {

@@ -9,8 +9,7 @@ from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
 from bayplan.api.objects import PodCondition, PodSpec
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
-from bayplan.simulate.refusals import MAX_LABEL, AdmissionError, check_length, check_name, check_schedule
+from bayplan.simulate.refusals import MAX_LABEL, AdmissionError, check_length, check_name, check_schedule, stored
 
 _APPS: Final = "apps/v1"
 _BATCH: Final = "batch/v1"
@@ -201,16 +200,12 @@ def completed(workload: Workload) -> Workload:
     Raises:
         AdmissionError: the API server would refuse it.
     """
-    meta = workload.metadata
-    check_name(meta.name, is_label=isinstance(workload, StatefulSet))
-    namespace = meta.namespace or DEFAULT_NAMESPACE
-    check_name(namespace, "metadata.namespace")
+    meta = stored(workload.metadata, f"{type(workload).__name__}/", is_label=isinstance(workload, StatefulSet))
     path, template = template_of(workload)
     if not template.spec.containers:
         raise AdmissionError(f"{path}.spec.containers: Required value")
     _check(workload)
-    uid = meta.uid or f"file:{type(workload).__name__}/{namespace}/{meta.name}"
-    return structs.replace(workload, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+    return structs.replace(workload, metadata=meta)
 
 
 def template_of(workload: Workload) -> tuple[str, PodTemplateSpec]:
