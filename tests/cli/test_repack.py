@@ -51,6 +51,12 @@ def test_it_says_how_many_nodes_are_needed_and_which_pods_stay(simulate):
     assert "Repack: left where they are, of DaemonSets or static: 9\n" in out
 
 
+def test_pods_that_did_not_run_before_are_told_apart(simulate):
+    added = {**running("more", None, cpu="3", namespace="default"), "status": {}}
+    _, out, _ = repack(simulate, CLUSTER, "--add", "more", "--as-scheduler", "bayplan", more=lists(added))
+    assert "Repack: 9 nodes in use before, 3 now with 1 pod that did not run before; 6 could be emptied\n" in out
+
+
 def test_each_configuration_is_told_by_itself(simulate):
     code, out, _ = repack(
         simulate,

@@ -200,7 +200,10 @@ def picky(tmp_path):
     requests = {f"example.com/r{number}": "1" for number in range(1000)}
     pod = {
         **CROWDED,
-        "spec": {**CROWDED["spec"], "containers": [{"resources": {"requests": requests, "limits": requests}}]},
+        "spec": {
+            **CROWDED["spec"],
+            "containers": [{"name": "c", "resources": {"requests": requests, "limits": requests}}],
+        },
     }
     file = tmp_path / "picky.json"
     file.write_text(json.dumps(pod))

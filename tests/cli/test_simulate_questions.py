@@ -80,7 +80,8 @@ def test_copies_that_are_not_alike_are_not_counted(simulate):
     template = {"metadata": {"labels": {"app": "a"}}, "spec": POD["spec"]}
     spec = {"selector": {"matchLabels": {"app": "a"}}, "template": template}
     daemons = {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "d"}, "spec": spec}
-    claims = [{"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}]
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claims = [{"metadata": {"name": "data"}, "spec": claim}]
     stateful = {**daemons, "kind": "StatefulSet", "spec": {**spec, "volumeClaimTemplates": claims}}
     for workload, message in ((daemons, "one pod on each node"), (stateful, "claims of its own")):
         files = {"in": lists(NODE), "more.json": json.dumps(workload)}

@@ -100,6 +100,13 @@ def test_what_every_node_gets_is_one_sum_and_nothing_where_one_node_was_left():
     assert not any("every node" in line for line in alone)
 
 
+def test_where_every_node_gets_the_same_there_is_no_sum():
+    text = Scene([make_node("n1"), make_node("n2")]).text(make_pod(cpu=1))
+    (line,) = [each for each in text if each.startswith("  n1: ")]
+    total = line.removeprefix("  n1: ").partition(",")[0]
+    assert line == f"  n1: {total}, which every node gets"
+
+
 @given(st.lists(node_forms(), min_size=1, max_size=6), st.lists(shapes(), max_size=5), shapes(), profiles())
 def test_scores_add_up_to_the_totals_that_were_compared(forms, running, shape, profile):
     nodes = [node_of(form, f"n{i}") for i, form in enumerate(forms, 1)]

@@ -139,7 +139,7 @@ def test_system_classes_are_always_known():
     assert Admission(()).pod(bare_pod(priority_class_name="system-node-critical")).spec.priority == 2_000_001_000
 
 
-@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a\n", "a" * 254])
+@pytest.mark.parametrize("name", ["", "A", "a_b", "-a", "a..b", "a.-b", "a\n", "a" * 254])
 def test_names_the_api_server_refuses_are_refused(name):
     with pytest.raises(AdmissionError, match=r"^metadata\.name: "):
         Admission(()).pod(Pod(metadata=ObjectMeta(name=name)))
@@ -215,6 +215,21 @@ def test_label_keys_of_affinity_terms_are_written_into_their_selectors():
     pod = Admission(()).pod(with_terms(wanted, labels={"version": "1", "tenant": "t"}))
     assert expressions(required(pod).label_selector) == [("version", "In", ["1"]), ("tenant", "NotIn", ["t"])]
     assert required(pod).label_selector.match_labels == {"app": "a"}
+
+
+def test_a_label_that_is_selected_already_cannot_be_written_into_the_selector():
+    with pytest.raises(AdmissionError, match="'app': exists in both matchLabelKeys and labelSelector"):
+        Admission(()).pod(with_terms(term(match_label_keys=["app"]), labels={"app": "a"}))
+
+
+def test_pod_level_limits_are_enough_for_what_the_containers_ask_for():
+    whole = ResourceRequirements(limits={"cpu": "1"})
+    pod = bare_pod(containers=[with_limits(None, {"cpu": "1500m"})], resources=whole)
+    with pytest.raises(AdmissionError) as caught:
+        Admission(()).pod(pod)
+    assert str(caught.value) == (
+        "spec.resources.requests: Invalid value: '1500m': must be less than or equal to cpu limit of 1"
+    )
 
 
 def test_preferred_anti_affinity_is_merged_as_well():

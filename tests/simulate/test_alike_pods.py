@@ -2,7 +2,7 @@
 
 from tests.builders import make_pod_info
 
-from bayplan.simulate.alike_pods import AlikePods
+from bayplan.simulate.tables import AlikePods
 
 
 def test_pods_of_one_template_are_one_row_with_how_many_went_where():

@@ -5,6 +5,7 @@ import pytest
 from bayplan.simulate.openapi import published_errors
 
 CONTAINER = {"name": "c", "image": "i"}
+CLAIM = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
 
 
 def errors(api_version, kind, spec):
@@ -90,7 +91,7 @@ def test_a_mount_needs_its_volume():
     assert errors_of_pod(containers=[{**CONTAINER, **mount}], volumes=[{"name": "data"}]) == []
     template = {"containers": [{**CONTAINER, **mount}]}
     assert errors_of_workload("Deployment", template) == [f"spec.template.spec.{where}"]
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"]}}
+    claim = {"metadata": {"name": "data"}, "spec": CLAIM}
     assert errors_of_workload("StatefulSet", template, volumeClaimTemplates=[claim]) == []
 
 
@@ -153,6 +154,214 @@ def test_a_strategy_that_replaces_no_pod_is_refused(strategy, message):
 )
 def test_a_strategy_that_replaces_pods_is_taken(strategy):
     assert errors_of_workload("Deployment", strategy=strategy) == []
+
+
+def spread(**fields):
+    constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", **fields}
+    return {"topologySpreadConstraints": [constraint]}
+
+
+def near(**fields):
+    term = {"topologyKey": "zone", **fields}
+    return {"affinity": {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}}
+
+
+def asking(**fields):
+    return [{**CONTAINER, "resources": fields}]
+
+
+NEAR = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"
+SELECTOR = {"matchLabels": {"x": "y"}}
+PORT = {"containerPort": 80, "hostPort": 80}
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            spread(matchLabelKeys=["a"]),
+            (
+                "topologySpreadConstraints[0].matchLabelKeys: Forbidden: "
+                "must not be specified when labelSelector is not set"
+            ),
+        ),
+        (
+            near(mismatchLabelKeys=["a"]),
+            f"{NEAR}.mismatchLabelKeys: Forbidden: must not be specified when labelSelector is not set",
+        ),
+        (
+            near(labelSelector=SELECTOR, matchLabelKeys=["a"], mismatchLabelKeys=["a"]),
+            f'{NEAR}.matchLabelKeys[0]: Invalid value: "a": exists in both matchLabelKeys and mismatchLabelKeys',
+        ),
+        (
+            {"resources": {"limits": {"example.com/gpu": 1}}},
+            (
+                "resources.limits[example.com/gpu]: Unsupported value: 'example.com/gpu': "
+                'supported values: "cpu", "hugepages-", "memory"'
+            ),
+        ),
+        (
+            {"containers": asking(requests={"cpu": 2}), "resources": {"requests": {"cpu": 1}}},
+            (
+                "resources.requests[cpu]: Invalid value: '1': "
+                "must be greater than or equal to aggregate container requests of 2"
+            ),
+        ),
+        (
+            {"containers": asking(limits={"cpu": 2}), "resources": {"limits": {"cpu": 1}}},
+            "resources.containers[0][cpu].limits: Invalid value: '2': must be less than or equal to pod limits of 1",
+        ),
+        (
+            {"resources": {"requests": {"cpu": 2}, "limits": {"cpu": 1}}},
+            "resources.requests: Invalid value: '2': must be less than or equal to cpu limit of 1",
+        ),
+        (
+            {"resources": {"claims": [{"name": "x"}]}},
+            "resources.claims: Forbidden: claims may not be set for Resources at pod-level",
+        ),
+        (
+            {"containers": asking(limits={"hugepages-2Mi": "4Mi"})},
+            "containers[0].resources: Forbidden: HugePages require cpu or memory",
+        ),
+        (
+            {"containers": [{**CONTAINER, "ports": [PORT, PORT]}]},
+            'containers[0].ports[1].hostPort: Duplicate value: "TCP//80"',
+        ),
+        (
+            {"containers": [{**CONTAINER, "ports": [PORT]}, {"name": "d", "ports": [PORT]}]},
+            'containers[1].ports[0].hostPort: Duplicate value: "TCP//80"',
+        ),
+        ({"schedulingGates": [{"name": "a"}, {"name": "a"}]}, 'schedulingGates[1]: Duplicate value: "a"'),
+        ({"volumes": [{"name": "v"}, {"name": "v"}]}, 'volumes[1].name: Duplicate value: "v"'),
+        ({"volumes": [{"emptyDir": {}}]}, "volumes[0].name: Required value"),
+        ({"containers": [{"image": "i"}]}, "containers[0].name: Required value"),
+        (
+            {"volumes": [{"name": "v", "persistentVolumeClaim": {}}]},
+            "volumes[0].persistentVolumeClaim.claimName: Required value",
+        ),
+        (
+            {"activeDeadlineSeconds": 0},
+            "activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, inclusive",
+        ),
+    ],
+)
+def test_a_pod_that_contradicts_itself_is_refused_in_the_api_servers_words(spec, message):
+    assert errors_of_pod(**spec) == [f"spec.{message}"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        spread(labelSelector=SELECTOR, matchLabelKeys=["a"]),
+        {"containers": asking(requests={"cpu": 1}), "resources": {"requests": {"cpu": 1}}},
+        {"containers": [{**CONTAINER, "ports": [PORT, {**PORT, "protocol": "UDP"}, {**PORT, "hostIP": "10.0.0.1"}]}]},
+        {"containers": [{**CONTAINER, "ports": [PORT]}], "initContainers": [{"name": "d", "ports": [PORT]}]},
+    ],
+)
+def test_a_pod_that_does_not_is_taken(spec):
+    assert errors_of_pod(**spec) == []
+
+
+TEMPLATES = {"ephemeralContainers": [{"name": "e"}]}, {"activeDeadlineSeconds": 5}
+STATEFUL = {"kind": "StatefulSet", "volumeClaimTemplates": [{"metadata": {"name": "d"}, "spec": {}}]}
+ROLLING = {"kind": "DaemonSet", "updateStrategy": {"rollingUpdate": {"maxSurge": 1}}}
+HELD = {"kind": "DaemonSet", "updateStrategy": {"rollingUpdate": {"maxUnavailable": 0}}}
+JOB = {"kind": "Job", "api_version": "batch/v1", "template": {"restartPolicy": "OnFailure"}}
+
+
+@pytest.mark.parametrize(
+    ("workload", "messages"),
+    [
+        (
+            {"kind": "Deployment", "template": TEMPLATES[0]},
+            ["template.spec.ephemeralContainers: Forbidden: ephemeral containers not allowed in pod template"],
+        ),
+        (
+            {"kind": "Deployment", "template": TEMPLATES[1]},
+            ["template.spec.activeDeadlineSeconds: Forbidden: activeDeadlineSeconds in ReplicaSet is not Supported"],
+        ),
+        (
+            {"kind": "Deployment", "selector": {}},
+            ["selector: Invalid value: {}: empty selector is invalid for deployment"],
+        ),
+        (
+            {"kind": "Deployment", "minReadySeconds": -1},
+            ["minReadySeconds: Invalid value: -1: must be greater than or equal to 0"],
+        ),
+        (
+            {"kind": "Deployment", "strategy": {"rollingUpdate": {"maxUnavailable": "101%"}}},
+            ['strategy.rollingUpdate.maxUnavailable: Invalid value: "101%": must not be greater than 100%'],
+        ),
+        (
+            STATEFUL,
+            [
+                "volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access mode is required",
+                "volumeClaimTemplates[0].spec.resources[storage]: Required value",
+            ],
+        ),
+        (
+            ROLLING,
+            ["updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: may not be set when maxUnavailable is non-zero"],
+        ),
+        (HELD, ["updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"]),
+        (
+            {**JOB, "podFailurePolicy": {"rules": []}},
+            [
+                (
+                    'template.spec.restartPolicy: Invalid value: "OnFailure": '
+                    'only "Never" is supported when podFailurePolicy is specified'
+                )
+            ],
+        ),
+        (
+            {**JOB, "backoffLimitPerIndex": 1},
+            ["backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"],
+        ),
+    ],
+)
+def test_a_workload_that_would_make_no_pods_is_refused_in_the_api_servers_words(workload, messages):
+    assert errors_of_workload(**workload) == [f"spec.{each}" for each in messages]
+
+
+@pytest.mark.parametrize("update", [{"maxSurge": 1, "maxUnavailable": 0}, {"maxUnavailable": "50%"}, {"maxSurge": 0}])
+def test_a_daemon_set_that_replaces_pods_is_taken(update):
+    assert errors_of_workload("DaemonSet", updateStrategy={"rollingUpdate": update}) == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        (
+            {"minAvailable": 1, "maxUnavailable": 1},
+            "Invalid value: object: minAvailable and maxUnavailable cannot be both set",
+        ),
+        ({"minAvailable": "101%"}, 'minAvailable: Invalid value: "101%": must not be greater than 100%'),
+        ({"maxUnavailable": -1}, "maxUnavailable: Invalid value: -1: must be greater than or equal to 0"),
+        (
+            {"maxUnavailable": "x"},
+            (
+                'maxUnavailable: Invalid value: "x": a valid percent string must be a numeric string followed by an '
+                "ending '%' (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+            ),
+        ),
+    ],
+)
+def test_a_budget_asks_for_one_thing_that_can_be(spec, message):
+    separator = ": " if message.startswith("Invalid") else "."
+    assert errors("policy/v1", "PodDisruptionBudget", spec) == [f"spec{separator}{message}"]
+    assert errors("policy/v1", "PodDisruptionBudget", {"minAvailable": "100%", "selector": SELECTOR}) == []
+
+
+def test_a_volume_says_what_it_holds_and_a_local_one_where_it_is():
+    volume = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+    assert errors("v1", "PersistentVolume", {**volume, "hostPath": {"path": "/x"}}) == []
+    assert errors("v1", "PersistentVolume", {"hostPath": {"path": "/x"}}) == [
+        "spec.capacity: Required value",
+        "spec.accessModes: Required value",
+    ]
+    assert errors("v1", "PersistentVolume", {**volume, "local": {"path": "/x"}}) == [
+        "spec.nodeAffinity: Required value: Local volume requires node affinity"
+    ]
 
 
 @pytest.mark.parametrize("amount", ["0.5", "500m"])

@@ -1,10 +1,12 @@
 """What the API server fills into pod-level requests."""
 
+import pytest
 from tests.builders import make_container
 
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
 from bayplan.api.quantity import nano
 from bayplan.simulate.admission import with_pod_level_requests
+from bayplan.simulate.refusals import AdmissionError, check_containers
 
 GI = 2**30
 
@@ -41,7 +43,8 @@ def test_huge_pages_come_from_limits():
     limit = {"hugepages-2Mi": "64Mi"}
     both = [huge("64Mi", limit=limit)] * 2
     assert requests_of(*both, requests={"cpu": 1}) == {"cpu": 1, "hugepages-2Mi": 128 * 2**20}
-    assert requests_of(huge("64Mi"), requests={"cpu": 1}) == {"cpu": 1}
+    with pytest.raises(AdmissionError, match="Limit must be set"):
+        check_containers(PodSpec(containers=[huge("64Mi")]))
     assert requests_of(*both, requests={"hugepages-2Mi": "256Mi"})["hugepages-2Mi"] == 256 * 2**20
     assert requests_of(*both, limits={"hugepages-2Mi": "512Mi"}) == {"hugepages-2Mi": 512 * 2**20}
 

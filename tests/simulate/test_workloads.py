@@ -334,3 +334,52 @@ def test_a_stateful_sets_pod_that_ended_or_is_being_deleted_is_made_again_under_
 
 def test_what_is_left_of_a_pod_of_no_stateful_set_keeps_its_name(read):
     assert names(read(pod("db-0", owner("Job", "db"), phase="Failed"), workload("StatefulSet", "db"))) == ["db-0"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "spec", "message"),
+    [
+        (
+            "CronJob",
+            "a" * 53,
+            {"jobTemplate": {"spec": {"template": TEMPLATE}}, "schedule": "@daily"},
+            "metadata.name: Invalid value: '{}': must be no more than 52 characters",
+        ),
+        ("Job", "a" * 64, {}, "metadata.name: Invalid value: '{}': must be no more than 63 characters"),
+        ("StatefulSet", "a" * 64, {}, "metadata.name: Invalid value: '{}': must be no more than 63 characters"),
+        ("StatefulSet", "a.b", {}, "metadata.name: Invalid value: '{}': must not contain dots"),
+    ],
+)
+def test_a_name_leaves_room_for_what_is_made_of_it(read, kind, name, spec, message):
+    assert error_of(read, workload(kind, name, **spec)).endswith(message.format(name))
+    shorter = name.replace(".", "")[: -1 if "." not in name else None]
+    assert len(names(read(workload(kind, shorter, **spec)))) == 1
+
+
+@pytest.mark.parametrize(
+    ("schedule", "is_taken"), [("0 8 * jan-MAR mon,fri", True), ("0 8 * * foo", False), ("x 8 * * *", False)]
+)
+def test_a_schedule_has_words_for_months_and_days_alone(read, schedule, is_taken):
+    cron = workload("CronJob", jobTemplate={"spec": {"template": TEMPLATE}}, schedule=schedule)
+    if is_taken:
+        assert names(read(cron)) == ["web-1-1"]
+    else:
+        assert "is no schedule of cron" in error_of(read, cron)
+
+
+def autoscaler(least, kind="Deployment", name="web"):
+    spec = {"scaleTargetRef": {"kind": kind, "name": name}, "minReplicas": least, "maxReplicas": 9}
+    return {"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "h"}, "spec": spec}
+
+
+def test_an_autoscaler_has_its_workload_run_as_many_pods_at_least(read):
+    cluster = read(autoscaler(3), workload("Deployment"))
+    assert names(cluster) == ["web-1", "web-2", "web-3"]
+    assert cluster.notes == ["Deployment default/web: its HorizontalPodAutoscaler gives it 3 replicas"]
+    assert cluster.ignored_kinds == {}
+
+
+@pytest.mark.parametrize(("replicas", "least"), [(0, 3), (4, 3), (1, None)])
+def test_an_autoscaler_leaves_a_workload_alone_that_has_no_pods_or_enough(read, replicas, least):
+    cluster = read(workload("Deployment", replicas=replicas), autoscaler(least), autoscaler(9, "StatefulSet"))
+    assert (len(cluster.pods), cluster.notes) == (replicas, [])

@@ -15,7 +15,6 @@ from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.explain.trace import ExplanationTooLargeError
 from bayplan.scheduler.decision import FitError
 from bayplan.shown_text import counted
-from bayplan.simulate.alike_pods import AlikePods
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements, print_comparison
@@ -26,6 +25,7 @@ from bayplan.simulate.report import Report, encode, preemption
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.step import Step, explaining, scoring, tracing
 from bayplan.simulate.tables import (
+    AlikePods,
     Printer,
     Row,
     pod_row,

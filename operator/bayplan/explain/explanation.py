@@ -158,7 +158,9 @@ def _score_lines(scored: NodeScore) -> Iterator[str]:
     parts = list(map(_plugin, _counting(scored)))
     if same := sum(each.weighted for each in scored.plugins if each.everywhere):
         parts.append(f"{same} that every node gets")
-    yield f"  {shown(scored.node)}: {scored.total} = {' + '.join(parts) or '0'}"
+    # Where every node gets all of it there is no sum to show.
+    told = f" = {' + '.join(parts)}" if same != scored.total else ", which every node gets" if same else ""
+    yield f"  {shown(scored.node)}: {scored.total}{told}"
     for each in scored.plugins:
         for resource in each.resources:
             yield f"    {_resource(resource)}"

@@ -1,29 +1,21 @@
 """What the API server would have made of an object from a file before a scheduler saw it."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, Final
 
 from msgspec import structs
 
-from bayplan.api.meta_objects import Quantity
-from bayplan.api.objects import (
-    Container,
-    Node,
-    Pod,
-    PodSpec,
-    ResourceRequirements,
-    Toleration,
-    Volume,
-)
+from bayplan.api.objects import Container, Node, Pod, PodSpec, ResourceRequirements, Toleration, Volume
 from bayplan.api.quantity import QuantityError
 from bayplan.api.timestamps import parse_time
 from bayplan.api.workload_objects import PriorityClass
-from bayplan.cache.container_requests import Nanos, spec_requests
+from bayplan.cache.container_requests import spec_requests
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, is_hugepages, is_supported_pod_level_resource
 from bayplan.framework.candidate import start_time
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, SYSTEM_CLASSES, AdmissionPolicies
+from bayplan.simulate.admission_policies import SYSTEM_CLASSES, AdmissionPolicies
 from bayplan.simulate.match_label_keys import merged_selectors
 from bayplan.simulate.refusals import (
     AdmissionError,
@@ -31,46 +23,31 @@ from bayplan.simulate.refusals import (
     check_constraints,
     check_containers,
     check_name,
+    stored,
+    written,
 )
 
 
 def with_pod_level_requests(spec: PodSpec) -> ResourceRequirements | None:
     """Complete the requests of a pod that has any pod-level requests or limits, and none of others.
 
-    What is missing are the sums over its containers, then the pod-level limits; hugepages come from limits alone.
-    The containers have their defaults already. Unreadable quantities are left for whoever reads the pod's requests
-    (upstream: pkg/api/pod/util.go DefaultPodLevelResources; pod-level limits matter to no scheduler).
+    What is missing are the sums over its containers, then the pod-level limits, which come first for huge pages.
+    The containers have their defaults already, so that they request the huge pages that they are limited to.
+    Unreadable quantities are left for whoever reads the pod's requests (upstream: pkg/api/pod/util.go
+    DefaultPodLevelResources; pod-level limits matter to no scheduler).
     """
     own = spec.resources
     if own is None or not (own.requests or own.limits):
         return own
     try:
         summed = spec_requests(spec).total()
-        limited = spec_requests(_with_limits_as_requests(spec)).total()
     except QuantityError:
         return own
-    requests = own.requests or {}
-    huge = _written({name: amount for name, amount in limited.items() if is_hugepages(name) and name not in requests})
-    limits = {name: each for name, each in (huge | (own.limits or {})).items() if is_supported_pod_level_resource(name)}
-    of_containers = _written({name: amount for name, amount in summed.items() if name in (CPU, MEMORY)})
-    return structs.replace(own, requests=limits | of_containers | requests)
-
-
-def _with_limits_as_requests(spec: PodSpec) -> PodSpec:
-    return structs.replace(
-        spec, containers=_asking_for_limits(spec.containers), init_containers=_asking_for_limits(spec.init_containers)
-    )
-
-
-def _asking_for_limits(containers: Sequence[Container] | None) -> list[Container]:
-    return [
-        structs.replace(each, resources=each.resources and ResourceRequirements(requests=each.resources.limits))
-        for each in containers or ()
-    ]
-
-
-def _written(amounts: Nanos) -> dict[str, str]:
-    return {name: f"{amount}n" for name, amount in amounts.items()}
+    of_containers = {name: written(amount) for name, amount in summed.items()}
+    huge = {name: amount for name, amount in of_containers.items() if is_hugepages(name)}
+    limits = {name: each for name, each in (own.limits or {}).items() if is_supported_pod_level_resource(name)}
+    plain = {name: amount for name, amount in of_containers.items() if name in (CPU, MEMORY)}
+    return structs.replace(own, requests=huge | limits | plain | (own.requests or {}))
 
 
 UNNAMED_SCHEDULER: Final = "default-scheduler"
@@ -80,6 +57,7 @@ NO_PRIORITY_CLASS: Final = "spec.priorityClassName: no PriorityClass with name"
 
 AZURE_KIND: Final = "Shared"
 """What kind of Azure disk it is that names none."""
+_SECONDS: Final = lru_cache(maxsize=65536)(parse_time)
 _PREEMPTS: Final = "PreemptLowerPriority"
 _NOT_READY: Final = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists", effect="NoExecute", toleration_seconds=300)
@@ -126,14 +104,10 @@ class Admission:
                 added one a priority that its class does not give.
         """
         meta, spec = pod.metadata, pod.spec
-        check_name(meta.name)
-        if meta.namespace:
-            check_name(meta.namespace, "metadata.namespace")
+        if (own := stored(meta, "")) is not meta:
+            pod, meta = structs.replace(pod, metadata=own), own
         created_at(pod)
-        namespace = meta.namespace or DEFAULT_NAMESPACE
-        if not (meta.namespace and meta.uid):
-            uid = meta.uid or f"file:{namespace}/{meta.name}"
-            pod = structs.replace(pod, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+        namespace = meta.namespace
         changes: dict[str, Any] = {}
         if not meta.resource_version:
             changes |= self._given.of_runtime(spec, namespace)
@@ -143,17 +117,17 @@ class Admission:
         if spec.priority is None or (is_added and not meta.resource_version):
             changes |= self._priority(spec, is_new=not meta.resource_version)
         changes |= _completed_containers(spec)
-        if any(map(_lacks_kind, spec.volumes or ())):
-            changes["volumes"] = [_with_kind(each) if _lacks_kind(each) else each for each in spec.volumes or ()]
+        if any(each.azure_disk is not None for each in spec.volumes or ()):
+            changes["volumes"] = list(map(_with_azure_kind, spec.volumes or ()))
         if not meta.resource_version:
             changes |= self._given.limited(namespace, structs.replace(spec, **changes))
             changes |= merged_selectors(spec, meta.labels or {})
             changes["tolerations"] = _with_default_tolerations(changes.get("tolerations", spec.tolerations))
-            check_containers(structs.replace(spec, **changes))
         if spec.resources is not None:
             changes["resources"] = with_pod_level_requests(structs.replace(spec, **changes))
-        if spec.topology_spread_constraints:
-            check_constraints(spec.topology_spread_constraints)
+        if not meta.resource_version:
+            check_containers(structs.replace(spec, **changes))
+        check_constraints(spec.topology_spread_constraints or ())
         return structs.replace(pod, spec=structs.replace(spec, **changes)) if changes else pod
 
     def node(self, node: Node) -> Node:
@@ -197,14 +171,9 @@ def created_at(pod: Pod) -> float:
     if not text:
         return float("inf")
     try:
-        return _seconds(text)
+        return _SECONDS(text)
     except ValueError:
         raise AdmissionError(f"metadata.creationTimestamp: {text[:64]!a} is not a time") from None
-
-
-@lru_cache(maxsize=65536)
-def _seconds(text: str) -> float:
-    return parse_time(text)
 
 
 def latest_times(pod: PodInfo) -> tuple[float, ...]:
@@ -227,43 +196,28 @@ def _with_default_tolerations(tolerations: list[Toleration] | None) -> list[Tole
 
 
 def _completed_containers(spec: PodSpec) -> dict[str, object]:
-    """The containers that get requests from their limits, or ports of their host."""
-    return {
-        field: [_with_requests(_with_host_ports(each) if spec.host_network else each) for each in containers]
-        for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers))
-        if containers and (spec.host_network or _lacks_requests(containers))
-    }
+    """The containers, if any of them gets requests from its limits, or ports of its host."""
+    changes: dict[str, object] = {}
+    for field, containers in (("containers", spec.containers), ("init_containers", spec.init_containers or [])):
+        completed = [_completed(each, on_host=spec.host_network) for each in containers]
+        if any(map(operator.is_not, completed, containers)):
+            changes[field] = completed
+    return changes
 
 
-def _lacks_requests(containers: Sequence[Container]) -> bool:
-    return any(
-        c.resources is not None
-        and c.resources.limits
-        and (not c.resources.requests or not c.resources.limits.keys() <= c.resources.requests.keys())
-        for c in containers
-    )
+def _completed(container: Container, *, on_host: bool) -> Container:
+    resources, ports = container.resources, container.ports
+    if resources is not None and resources.limits and not resources.limits.keys() <= (resources.requests or {}).keys():
+        requests = {**resources.limits, **(resources.requests or {})}
+        container = structs.replace(container, resources=structs.replace(resources, requests=requests))
+    if on_host and ports:
+        # In the host's network a container listens on the host's ports of the same numbers.
+        ports = [structs.replace(port, host_port=port.host_port or port.container_port) for port in ports]
+        container = structs.replace(container, ports=ports)
+    return container
 
 
-def _with_host_ports(container: Container) -> Container:
-    """In the host's network a container listens on the host's ports of the same numbers."""
-    ports = [structs.replace(port, host_port=port.host_port or port.container_port) for port in container.ports or ()]
-    return structs.replace(container, ports=ports) if ports else container
-
-
-def _with_requests(container: Container) -> Container:
-    resources = container.resources
-    if resources is None or not resources.limits:
-        return container
-    return structs.replace(container, resources=_requesting(resources, resources.limits))
-
-
-def _requesting(resources: ResourceRequirements, limits: Mapping[str, Quantity]) -> ResourceRequirements:
-    return structs.replace(resources, requests={**limits, **(resources.requests or {})})
-
-
-def _lacks_kind(volume: Volume) -> bool:
-    return volume.azure_disk is not None and volume.azure_disk.get("kind") is None
-
-
-def _with_kind(volume: Volume) -> Volume:
-    return structs.replace(volume, azure_disk={**(volume.azure_disk or {}), "kind": AZURE_KIND})
+def _with_azure_kind(volume: Volume) -> Volume:
+    if volume.azure_disk is None or volume.azure_disk.get("kind") is not None:
+        return volume
+    return structs.replace(volume, azure_disk={**volume.azure_disk, "kind": AZURE_KIND})

@@ -10,7 +10,7 @@ from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
 from bayplan.api.quantity import nano
 from bayplan.api.workload_objects import LimitRange, LimitRangeItem, Namespace, PriorityClass, RuntimeClass
-from bayplan.simulate.refusals import AdmissionError, check_name
+from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError, check_name
 
 Policy = PriorityClass | RuntimeClass | LimitRange
 POLICIES: Final[Mapping[tuple[str, str], type[Policy]]] = {
@@ -23,7 +23,6 @@ POLICIES: Final[Mapping[tuple[str, str], type[Policy]]] = {
 Amounts = Mapping[str, Quantity]
 _OF_SERVER: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster has."""
-DEFAULT_NAMESPACE: Final = "default"
 NO_RUNTIME_CLASS: Final = "spec.runtimeClassName: no RuntimeClass with name"
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 _HIGHEST_OF_USERS: Final = 1_000_000_000
@@ -93,36 +92,26 @@ def policy(obj: Policy, others: Iterable[Policy]) -> Policy:
     Raises:
         AdmissionError: it would be refused.
     """
-    if isinstance(obj, PriorityClass):
-        classes = (each for each in others if isinstance(each, PriorityClass) and each.global_default)
-        _check_priority_class(obj, next((each for each in classes if each.metadata.name != obj.metadata.name), None))
     check_name(obj.metadata.name)
+    if isinstance(obj, PriorityClass) and not obj.metadata.resource_version:
+        _check_priority_class(obj, others)
     if isinstance(obj, LimitRange) and not obj.metadata.namespace:
         return structs.replace(obj, metadata=structs.replace(obj.metadata, namespace=DEFAULT_NAMESPACE))
     return obj
 
 
-def _check_priority_class(priority_class: PriorityClass, default: PriorityClass | None) -> None:
-    """Check a class as the API server does when it is created, if it has no resourceVersion yet.
-
-    `default` is another class that is the global default already (upstream: apis/scheduling/validation and
-    plugin/pkg/admission/priority).
-
-    Raises:
-        AdmissionError: it would be refused.
-    """
+def _check_priority_class(priority_class: PriorityClass, others: Iterable[Policy]) -> None:
+    """Check a new class (upstream: apis/scheduling/validation and plugin/pkg/admission/priority)."""
     name, value = priority_class.metadata.name, priority_class.value
-    check_name(name)
-    if priority_class.metadata.resource_version:
-        return
     if name.startswith(_SYSTEM_PREFIX):
         if SYSTEM_CLASSES.get(name) != value or priority_class.global_default:
             raise AdmissionError(f"metadata.name: names that begin with {_SYSTEM_PREFIX} are reserved for system use")
     elif value > _HIGHEST_OF_USERS:
         raise AdmissionError(f"value: {value} is above {_HIGHEST_OF_USERS}, the highest priority of users")
-    if priority_class.global_default and default is not None:
-        other = default.metadata.name
-        raise AdmissionError(f"globalDefault: PriorityClass {other} is the global default, and there can be one only")
+    for other in others if priority_class.global_default else ():
+        if isinstance(other, PriorityClass) and other.global_default and other.metadata.name != name:
+            told = f"PriorityClass {other.metadata.name} is the global default"
+            raise AdmissionError(f"globalDefault: {told}, and there can be one only")
 
 
 def _completed(container: Container, defaults: Iterable[tuple[Amounts, Amounts]]) -> Container:

@@ -1,5 +1,6 @@
 """How many more of a pod fit on a cluster, without evicting anybody."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
@@ -103,7 +104,7 @@ def _may_bind_to_nodes(volume: Volume) -> bool:
 def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: int | None, most: int) -> Capacity:
     nodes = simulator.cache.nodes
     per_node: dict[str, int] = {}
-    full_by: dict[str, int] = {}
+    full_by = Counter[str]()
     left = most
     for name in simulator.cycle.feasible_nodes(pod, framework):
         row = nodes.row(name)
@@ -113,7 +114,7 @@ def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: in
         left -= taken
         if taken:
             per_node[name] = taken
-        full_by[resource] = full_by.get(resource, 0) + 1
+        full_by[resource] += 1
     stopped = None
     if left and per_node:
         full = ", ".join(f"{resource} on {count}" for resource, count in sorted(full_by.items()))
@@ -135,7 +136,7 @@ def _room(nodes: NodeTable, row: int, pod: PodInfo) -> tuple[int, str]:
 
 
 def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int) -> Capacity:
-    per_node: dict[str, int] = {}
+    per_node = Counter[str]()
     stopped = None
     for number in range(most):
         copy = PodInfo(_copy(pod.pod, number))
@@ -149,8 +150,8 @@ def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int
             if outcome is not None:
                 stopped = _reason(outcome)
             break
-        per_node[outcome.node_name] = per_node.get(outcome.node_name, 0) + 1
-    return Capacity(pod.key, sum(per_node.values()), asked, per_node, [], stopped)
+        per_node[outcome.node_name] += 1
+    return Capacity(pod.key, per_node.total(), asked, per_node, [], stopped)
 
 
 def _reason(outcome: Outcome) -> str:
@@ -179,7 +180,8 @@ def counted_pod(pods: Sequence[PodInfo]) -> PodInfo:
     """
     pod = pods[0]
     owner = _owner(pod)
-    if len(pods) > 1 and (owner is None or any(_key(_owner(each)) != _key(owner) for each in pods)):
+    owners = {None if each is None else each.uid or each.name for each in map(_owner, pods)}
+    if len(pods) > 1 and (len(owners) > 1 or owner is None):
         raise NotCountedError("is of one pod, or of the pods of one workload")
     if owner is not None and owner.kind == "DaemonSet":
         raise NotCountedError("a DaemonSet has one pod on each node; without a count it is said which of them fit")
@@ -194,7 +196,3 @@ def counted_pod(pods: Sequence[PodInfo]) -> PodInfo:
 
 def _owner(pod: PodInfo) -> OwnerReference | None:
     return next(iter(pod.pod.metadata.owner_references or ()), None)
-
-
-def _key(owner: OwnerReference | None) -> str | None:
-    return None if owner is None else owner.uid or owner.name

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from bayplan.api.kinds import NODES, PODS, RESOURCES
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES
+from bayplan.simulate.admission_policies import POLICIES
 from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.refusals import DEFAULT_NAMESPACE
 from bayplan.simulate.workloads import WORKLOADS
 
 Reference = tuple[str, str, str]

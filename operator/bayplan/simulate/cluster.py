@@ -1,24 +1,24 @@
 """Reads the objects of a simulated cluster from files."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self
 
 from bayplan.api.errors import DECODE_ERRORS
-from bayplan.api.kinds import RESOURCES, Resource, resource_named
+from bayplan.api.kinds import NODES, RESOURCES
 from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
-from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.config.errors import quote_unprintable
+from bayplan.shown_text import counted
 from bayplan.simulate.added_objects import holds_template, refused_by_node
 from bayplan.simulate.admission import Admission
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE, POLICIES, AdmissionPolicies, Policy, policy
+from bayplan.simulate.admission_policies import POLICIES, AdmissionPolicies, Policy, policy
 from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS
@@ -27,22 +27,23 @@ from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.making import Making
-from bayplan.simulate.owned_pods import OwnedPods
-from bayplan.simulate.refusals import AdmissionError
+from bayplan.simulate.owned_pods import OwnedPods, workload_key
+from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
-from bayplan.simulate.workloads import WORKLOADS, Workload, completed, template_of
+from bayplan.simulate.workloads import AUTOSCALERS, WORKLOADS, Autoscaler, Workload, autoscaled, completed, template_of
 
-K = TypeVar("K")
-V = TypeVar("V")
-
-_CORE: Final = ("", "v1")
-"""Core kinds may come without apiVersion."""
-_NODE: Final = Decoder(Node)
 _POD: Final = Decoder(Pod)
-_WORKLOADS: Final[dict[type[Workload], Decoder[Any]]] = {kind: Decoder(kind) for kind in WORKLOADS.values()}
-_POLICIES: Final[dict[type[Policy], Decoder[Any]]] = {kind: Decoder(kind) for kind in POLICIES.values()}
-_LOOKED_UP: Final[dict[Resource, Decoder[Any]]] = {resource: Decoder(resource.type) for resource in RESOURCES}
+_AUTOSCALER: Final = Decoder(Autoscaler)
+_LOOKED_UP: Final = {each.type: each for each in RESOURCES}
+_TYPES: Final[defaultdict[tuple[str, str], list[type[Any]]]] = defaultdict(list)
+"""What is made of an object, by apiVersion and kind: plugins look some workloads up, too."""
+for _each in (NODES, *RESOURCES):
+    _TYPES[_each.api_version, _each.kind].append(_each.type)
+for _kind, _type in (*POLICIES.items(), *WORKLOADS.items()):
+    _TYPES[_kind].append(_type)
+_WORKLOADS: Final = frozenset(WORKLOADS.values())
+_DECODERS: Final = {each: Decoder(each) for types in _TYPES.values() for each in types}
 
 
 def read_cluster(
@@ -98,13 +99,12 @@ class ObjectReader:
         self._most_pods = most_pods
         self._as_scheduler = as_scheduler
         self._known_classes = known_classes
-        self._nodes: dict[str, tuple[Node, RawObject]] = {}
-        self._looked_up: dict[tuple[Resource, str], tuple[NamedObject, RawObject]] = {}
+        self._objects: dict[tuple[type, str], tuple[Any, RawObject]] = {}
+        """All but pods, by type and key."""
         self._pods: list[tuple[str, Pod]] = []
         """With where they stand; a reference to the raw object would keep the whole file in memory."""
-        self._policies: dict[tuple[str, str], tuple[Policy, RawObject]] = {}
-        """By kind and key: what new pods are admitted by."""
-        self._workloads: dict[tuple[type, str], tuple[Workload, RawObject]] = {}
+        self._autoscalers: dict[tuple[str, str], Autoscaler] = {}
+        """By kind and key of what they scale."""
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
         self._shared = SharedParts()
@@ -137,32 +137,23 @@ class ObjectReader:
     def remove(self, found: Reference) -> None:
         """Leave an object out, and what it controls; the pods of a node go elsewhere."""
         kind, namespace, name = found
-        key = f"{namespace}/{name}" if namespace else name
-        there = (kind == "Node" and name in self._nodes) or (kind == "Pod" and key in self._pod_keys)
-        there |= self._policies.pop((kind, key), None) is not None
+        key, prefix = (f"{namespace}/{name}" if namespace else name), f"{name}/"
+        found_here = [each for each in self._objects if (each[0].__name__, each[1]) == (kind, key)]
+        # With nodes and workloads goes what they control, once all is known.
+        gone = [each for each in found_here if each[0] is not Node and each[0] not in _WORKLOADS]
+        there = bool(found_here) or (kind == "Pod" and key in self._pod_keys)
         if kind == "Namespace":
-            there = self._empty(name)
-        for resource in (each for each in _LOOKED_UP if each.kind == kind):
-            there |= self._looked_up.pop((resource, key), None) is not None
-        there |= any((each, key) in self._workloads for each in _WORKLOADS if each.__name__ == kind)
+            gone += [each for each in self._objects if each[1].startswith(prefix)]
+            there = bool(gone) or any(each.startswith(prefix) for each in self._pod_keys)
+        for each in gone:
+            del self._objects[each]
         if not there:
             raise missing(found, "--remove")
         self._removed[found] = None
 
-    def _empty(self, namespace: str) -> bool:
-        """Remove all but the pods of a namespace, and return whether there was anything in it."""
-        prefix = f"{namespace}/"
-        workloads = [key for key in self._workloads if key[1].startswith(prefix)]
-        objects = [key for key in self._looked_up if key[1].startswith(prefix)]
-        for workload in workloads:
-            del self._workloads[workload]
-        for obj in objects:
-            del self._looked_up[obj]
-        return bool(workloads or objects) or any(key.startswith(prefix) for key in self._pod_keys)
-
     def drain(self, node: str) -> None:
         """Have the pods of a node go elsewhere."""
-        if node not in self._nodes:
+        if (Node, node) not in self._objects:
             raise missing(("Node", "", node), "--drain")
         self._drained[node] = None
 
@@ -177,28 +168,33 @@ class ObjectReader:
         Raises:
             ClusterFileError: it cannot be; the text names it and the field that is wrong.
         """
+        named = raw.api_version or "v1", raw.kind
+        is_pod, is_autoscaler = named == ("v1", "Pod"), named in AUTOSCALERS
+        types = _TYPES.get(named, ())
         try:
-            if raw.kind == "Pod" and raw.api_version in _CORE:
+            if is_pod:
                 self._take_pod(raw)
-            elif raw.kind == "Node" and raw.api_version in _CORE:
-                self._take_node(raw)
-            elif (kind := POLICIES.get((raw.api_version or "v1", raw.kind))) is not None:
-                obj = policy(_POLICIES[kind](raw.value), (each for each, _ in self._policies.values()))
-                self._put(self._policies, (raw.kind, key_of(obj.metadata)), (obj, raw), raw.kind)
-            else:
-                return self._take_other(raw)
+            elif is_autoscaler:
+                autoscaler = _AUTOSCALER(raw.value)
+                target, namespace = autoscaler.spec.scale_target_ref, autoscaler.metadata.namespace
+                self._autoscalers[target.kind, f"{namespace or DEFAULT_NAMESPACE}/{target.name}"] = autoscaler
+            for kind in types:
+                self._put(kind, raw, _DECODERS[kind](raw.value))
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             text = field_error(error)
             raise ClusterFileError(f"{title(raw, text)}: {text}") from None
-        return True
+        if is_pod or is_autoscaler or types:
+            return True
+        self._ignored[raw.kind] += 1
+        if self._replaces and holds_template(raw.value):
+            self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
+        return False
 
     def finish(self) -> ClusterObjects:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
-        known = {each.metadata.name: each for each in self._known_classes}
-        given = (each for each, _ in (*self._policies.values(), *self._looked_up.values()))
-        policies = AdmissionPolicies(given)
+        policies = AdmissionPolicies(each for each, _ in self._objects.values())
         classes = policies.priority_classes
-        known |= {each.metadata.name: each for each in classes}
+        known = {each.metadata.name: each for each in (*self._known_classes, *classes)}
         admission = Admission(known.values(), self._as_scheduler, policies)
         pods = self._admitted(admission)
         if self._removed:
@@ -207,18 +203,30 @@ class ObjectReader:
         told: list[DrainedNode] = []
         if self._drained or gone:
             pods, told = self._evacuated(pods, gone)
-        looked_up = [obj for obj, _ in self._looked_up.values()]
-        nodes = [node for node, _ in self._nodes.values()]
+        looked_up = [obj for (kind, _), (obj, _) in self._objects.items() if kind in _LOOKED_UP]
+        nodes = [obj for (kind, _), (obj, _) in self._objects.items() if kind is Node]
         making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
-        pods = making.pods_of([*self._workloads.values()], pods, looked_up)
+        workloads = [self._autoscaled(key, making.notes) for key in self._objects if key[0] in _WORKLOADS]
+        pods = making.pods_of(workloads, pods, looked_up)
         pods = self._without_refused(nodes, pods)
         added = [each for each in self._added.values() if each]
         ignored = dict(sorted(self._ignored.items()))
-        others = len(self._workloads)
         way, notes = making.making_way, making.notes
         return ClusterObjects(
-            nodes, pods, self._skipped, ignored, looked_up, others, classes, told, added, making_way=way, notes=notes
+            nodes, pods, self._skipped, ignored, looked_up, len(workloads), classes, told, added, way, notes
         )
+
+    def _autoscaled(self, key: tuple[type, str], notes: list[str]) -> tuple[Workload, RawObject]:
+        """The workload with the replicas that its autoscaler, if it has one, gives it at least."""
+        workload, raw = self._objects[key]
+        found = self._autoscalers.get((key[0].__name__, key[1]))
+        least = 1 if found is None or found.spec.min_replicas is None else found.spec.min_replicas
+        scaled = autoscaled(workload, least)
+        if scaled is not workload:
+            notes.append(
+                f"{key[0].__name__} {key[1]}: its HorizontalPodAutoscaler gives it {counted(least, 'replica')}"
+            )
+        return scaled, raw
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:
         pods: list[PodInfo] = []
@@ -248,23 +256,24 @@ class ObjectReader:
 
     def _without_removed(self, pods: list[PodInfo]) -> list[PodInfo]:
         """The pods that stay; workloads and nodes are removed with what they control."""
-        owned = OwnedPods([each for each, _ in self._workloads.values()], (info.pod for info in pods))
-        removed = owned.controlled(self._removed)
-        for key in [key for key in self._workloads if (key[0].__name__, *key[1].split("/")) in removed.workloads]:
-            del self._workloads[key]
+        workloads = {workload_key(each): key for key, (each, _) in self._objects.items() if key[0] in _WORKLOADS}
+        owned = OwnedPods([self._objects[key][0] for key in workloads.values()], (info.pod for info in pods))
+        gone, of_them = owned.controlled((namespace, kind, name) for kind, namespace, name in self._removed)
+        for each in gone & workloads.keys():
+            del self._objects[workloads[each]]
         keys = {f"{namespace}/{name}" for kind, namespace, name in self._removed if kind == "Pod"}
         namespaces = {name for kind, _, name in self._removed if kind == "Namespace"}
         kept = (info for info in pods if info.key not in keys and info.namespace not in namespaces)
-        return [info for info in kept if info.uid not in removed.pods]
+        return [info for info in kept if info.uid not in of_them]
 
     def _evacuated(self, pods: list[PodInfo], gone: set[str]) -> tuple[list[PodInfo], list[DrainedNode]]:
-        budgets = [each for each, _ in self._looked_up.values() if isinstance(each, PodDisruptionBudget)]
+        budgets = [each for each, _ in self._objects.values() if isinstance(each, PodDisruptionBudget)]
         kept, told = drained(pods, {**self._drained, **dict.fromkeys(sorted(gone))}, gone, budgets)
         for name in self._drained:
-            node, raw = self._nodes[name]
-            self._nodes[name] = cordoned(node), raw
+            node, raw = self._objects[Node, name]
+            self._objects[Node, name] = cordoned(node), raw
         for name in gone:
-            del self._nodes[name]
+            del self._objects[Node, name]
         return kept, told
 
     def _without_refused(self, nodes: Sequence[Node], pods: list[PodInfo]) -> list[PodInfo]:
@@ -285,46 +294,31 @@ class ObjectReader:
         except DECODE_ERRORS as error:
             self._skip(raw, field_error(error))
 
-    def _take_node(self, raw: RawObject) -> None:
-        node = Admission(()).node(_NODE(raw.value))
-        node_allocatable(node)
-        self._put(self._nodes, node.metadata.name, (node, raw), "node")
-
-    def _take_other(self, raw: RawObject) -> bool:
-        kind = WORKLOADS.get((raw.api_version or "v1", raw.kind))
-        resource = resource_named(raw.api_version, raw.kind)
-        if resource is not None:
-            self._take_looked_up(raw, resource)
-        if kind is not None:
-            self._take_workload(raw, kind, is_looked_up=resource is not None)
-        elif resource is None:
-            self._ignored[raw.kind] += 1
-            if self._replaces and holds_template(raw.value):
-                self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
-        return kind is not None or resource is not None
-
-    def _take_workload(self, raw: RawObject, kind: type[Workload], *, is_looked_up: bool) -> None:
-        workload = _WORKLOADS[kind](raw.value)
-        if is_looked_up and not template_of(workload)[1].spec.containers:
-            # Written for its selector alone, which default spreading asks for.
+    def _put(self, kind: type, raw: RawObject, obj: Any) -> None:  # noqa: ANN401 - an object of any type
+        """Hold an object as the API server would store it."""
+        is_workload, what = kind in _WORKLOADS, raw.kind
+        if kind is Node:
+            obj, what = Admission(()).node(obj), "node"
+            node_allocatable(obj)
+        elif is_workload:
+            if len(_TYPES[raw.api_version or "v1", raw.kind]) > 1 and not template_of(obj)[1].spec.containers:
+                # Written for its selector alone, which default spreading asks for.
+                return
+            obj = completed(obj)
+        elif kind in _LOOKED_UP:
+            obj = looked_up(obj, _LOOKED_UP[kind])
+        else:
+            obj = policy(obj, (each for each, _ in self._objects.values() if isinstance(each, Policy)))
+        key, entry = (kind, obj.metadata.name if kind is Node else key_of(obj.metadata)), (obj, raw)
+        if not self._replaces:
+            if (first := self._objects.setdefault(key, entry)) is not entry:
+                raise AdmissionError(f"metadata.name: this {what} was given before, in {first[1].where}")
             return
-        workload = completed(workload)
-        key = kind, key_of(workload.metadata)
-        if self._replaces:
+        if is_workload:
             self._added[raw.where] = []
-            if key in self._workloads:
-                self._replaced[raw.where] = self._workloads[key][0]
-        self._put(self._workloads, key, (workload, raw), raw.kind)
-
-    def _take_looked_up(self, raw: RawObject, resource: Resource) -> None:
-        obj = looked_up(_LOOKED_UP[resource](raw.value), resource)
-        self._put(self._looked_up, (resource, key_of(obj.metadata)), (obj, raw), raw.kind)
-
-    def _put(self, table: dict[K, tuple[V, RawObject]], key: K, entry: tuple[V, RawObject], what: str) -> None:
-        if self._replaces:
-            table[key] = entry
-        elif (first := table.setdefault(key, entry)) is not entry:
-            raise AdmissionError(f"metadata.name: this {what} was given before, in {first[1].where}")
+            if key in self._objects:
+                self._replaced[raw.where] = self._objects[key][0]
+        self._objects[key] = entry
 
     def _skip_pod(self, where: str, pod: Pod, message: str) -> None:
         namespace = printable(pod.metadata.namespace) or DEFAULT_NAMESPACE

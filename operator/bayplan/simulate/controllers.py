@@ -1,17 +1,15 @@
 """Which pods the controllers of Deployments and other workloads would still make, and under which names."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import count, islice
 from typing import Any, Final
 
 from bayplan.api.meta_objects import ObjectMeta, OwnerReference, controller_of
 from bayplan.api.objects import Node
 from bayplan.simulate import daemon_pods
-from bayplan.simulate.one_more import asking_for_one_more
 from bayplan.simulate.owned_pods import Key, OwnedPods, workload_key
 from bayplan.simulate.pod_batches import (
-    MAX_NAME,
     POD_TEMPLATE_HASH,
     Member,
     PodBatch,
@@ -24,19 +22,19 @@ from bayplan.simulate.pod_batches import (
     suffixed,
     without_hash,
 )
-from bayplan.simulate.refusals import AdmissionError
+from bayplan.simulate.refusals import MAX_NAME, AdmissionError
 from bayplan.simulate.workloads import (
     API_VERSIONS,
     CronJob,
     DaemonSet,
     Deployment,
     Job,
-    JobSpec,
     PodTemplate,
     ReplicaSet,
     ReplicationController,
     StatefulSet,
     Workload,
+    asking_for_one_more,
 )
 
 MAX_PODS: Final = 1_000_000
@@ -53,7 +51,6 @@ class Controllers:
     def __init__(
         self, workloads: Sequence[Workload], owned: OwnedPods, nodes: Sequence[Node], most_pods: int = MAX_PODS
     ) -> None:
-        self._workloads = workloads
         self._owned = owned
         self._nodes = nodes
         self._most = self._left = most_pods
@@ -61,25 +58,24 @@ class Controllers:
         for each in workloads:
             owner = controller_of(each.metadata)
             if isinstance(each, ReplicaSet) and owner is not None:
-                key = (each.metadata.namespace, owner.kind, owner.name)
-                self._replica_sets.setdefault(key, []).append(each)
+                self._replica_sets.setdefault((each.metadata.namespace, owner.kind, owner.name), []).append(each)
 
-    def batches(self) -> list[tuple[int, PodBatch]]:
-        """Return what is still to be made, in the order of the workloads, each with its position among them.
+    def batch(self, workload: Workload) -> PodBatch | None:
+        """Return what the workload is still to make; None where that is nothing.
 
         Raises:
-            WorkloadError: a workload asks for more pods than a simulation makes.
+            AdmissionError: it asks for more pods than a simulation makes.
         """
-        found: dict[int, PodBatch] = {}
-        # The names of a StatefulSet's pods are fixed: others make way.
-        for index, each in sorted(enumerate(self._workloads), key=lambda item: not isinstance(item[1], StatefulSet)):
-            try:
-                batch = self._batch(each)
-            except AdmissionError as error:
-                raise WorkloadError(index, str(error)) from None
-            if batch is not None and batch.members:
-                found[index] = batch
-        return sorted(found.items())
+        meta = workload.metadata
+        if meta.deletion_timestamp is not None or (
+            isinstance(workload, ReplicaSet) and self._owned.is_controlled(meta)
+        ):
+            # The Deployment that owns it counts its pods.
+            return None
+        if isinstance(workload, CronJob) and (workload.spec.suspend or self._owned.has_run(workload_key(workload))):
+            return None
+        made = _PLANS[type(workload)](self, workload)
+        return made if made is not None and made.members else None
 
     def one_more(self, workload: Workload) -> PodBatch | None:
         """Return one pod as the workload would make it, however many it has or asks for; None for a DaemonSet.
@@ -93,39 +89,18 @@ class Controllers:
         batch = _PLANS[type(workload)](self, asking_for_one_more(workload, there))
         return None if batch is None or not batch.members else replace(batch, members=batch.members[:1])
 
-    def _batch(self, workload: Workload) -> PodBatch | None:
-        meta = workload.metadata
-        if meta.deletion_timestamp is not None or (
-            isinstance(workload, ReplicaSet) and self._owned.is_controlled(meta)
-        ):
-            # The Deployment that owns it counts its pods.
-            return None
-        if isinstance(workload, CronJob) and (workload.spec.suspend or self._owned.has_run(workload_key(workload))):
-            return None
-        return _PLANS[type(workload)](self, workload)
-
     def _of_deployment(self, deployment: Deployment) -> PodBatch:
-        meta, spec = deployment.metadata, deployment.spec
-        wanted = 1 if spec.replicas is None else spec.replicas
-        missing = self._missing(wanted, workload_key(deployment))
-        newest = self._newest_replica_set(deployment)
-        if newest is not None:
-            hashed = (newest.metadata.labels or _NO_LABELS).get(POD_TEMPLATE_HASH, "")
-            name, uid = newest.metadata.name, newest.metadata.uid
+        members = self._lacking(deployment)
+        found, made = self._newest_replica_set(deployment), None
+        if found is None:
+            hashed = digest(deployment.spec.template)
+            made = replica_set(deployment, hashed)
         else:
-            hashed = digest(spec.template)
-            name, uid = f"{meta.name}-{hashed}", f"file:ReplicaSet/{meta.namespace}/{meta.name}-{hashed}"
-        labels = {POD_TEMPLATE_HASH: hashed} if hashed else _NO_LABELS
-        made = None if newest is not None else replica_set(name, uid, meta, spec.selector, labels)
-        owner = OwnerReference(API_VERSIONS[ReplicaSet], "ReplicaSet", name, uid, controller=True)
-        return PodBatch(
-            meta.namespace,
-            "spec.template",
-            labelled(spec.template, labels),
-            self._numbered(meta, missing, "spec.replicas"),
-            owner,
-            replica_set=made,
-        )
+            hashed = (found.metadata.labels or _NO_LABELS).get(POD_TEMPLATE_HASH, "")
+        meta = (found or made or deployment).metadata
+        owner = OwnerReference(API_VERSIONS[ReplicaSet], "ReplicaSet", meta.name, meta.uid, controller=True)
+        template = labelled(deployment.spec.template, {POD_TEMPLATE_HASH: hashed} if hashed else _NO_LABELS)
+        return PodBatch(meta.namespace, template, members, owner, replica_set=made)
 
     def _newest_replica_set(self, deployment: Deployment) -> ReplicaSet | None:
         wanted = deployment.spec.template
@@ -133,9 +108,7 @@ class Controllers:
         return max(same, key=lambda each: each.metadata.creation_timestamp or "", default=None)
 
     def _of_replicated(self, workload: Any) -> PodBatch:  # noqa: ANN401 - a ReplicaSet or a ReplicationController
-        wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
-        missing = self._missing(wanted, workload_key(workload))
-        return own_batch(workload, self._numbered(workload.metadata, missing, "spec.replicas"))
+        return own_batch(workload, self._lacking(workload))
 
     def _of_stateful_set(self, workload: StatefulSet) -> PodBatch:
         meta, spec = workload.metadata, workload.spec
@@ -162,7 +135,7 @@ class Controllers:
         for number, node in enumerate(nodes, 1):
             name = f"{meta.name}-{node}"
             if len(name) > MAX_NAME or not self._take_name(meta.namespace, name):
-                name = self._free_name(meta, number)
+                name = self._free_name(meta, count(number))
             members.append(Member(name, node=node))
         batch = own_batch(workload, members, {_REVISION: digest(workload.spec.template)})
         return replace(batch, template=labelled(template, batch.template.metadata.labels or _NO_LABELS))
@@ -170,25 +143,21 @@ class Controllers:
     def _of_job(self, job: Job) -> PodBatch | None:
         if any(each.type in ("Complete", "Failed") and each.status == "True" for each in job.status.conditions or ()):
             return None
-        return self._run(job.metadata, job.spec, "spec", reference(job), done=job)
+        return self._run(job, "spec")
 
     def _of_cron_job(self, cron: CronJob) -> PodBatch | None:
-        meta = cron.metadata
-        run = ObjectMeta(
-            name=f"{meta.name}-1", namespace=meta.namespace, uid=f"file:Job/{meta.namespace}/{meta.name}-1"
-        )
-        owner = OwnerReference(API_VERSIONS[Job], "Job", run.name, run.uid, controller=True)
-        return self._run(run, cron.spec.job_template.spec, "spec.jobTemplate.spec", owner)
+        namespace, name = cron.metadata.namespace, f"{cron.metadata.name}-1"
+        meta = ObjectMeta(name=name, namespace=namespace, uid=f"file:Job/{namespace}/{name}")
+        return self._run(Job(meta, cron.spec.job_template.spec), "spec.jobTemplate.spec")
 
-    def _run(
-        self, meta: ObjectMeta, spec: JobSpec, path: str, owner: OwnerReference, done: Job | None = None
-    ) -> PodBatch | None:
+    def _run(self, job: Job, path: str) -> PodBatch | None:
         """The pods of a Job that run at the same time (upstream: pkg/controller/job manageJob)."""
+        meta, spec = job.metadata, job.spec
         if spec.suspend:
             return None
         active = self._owned.of((meta.namespace, "Job", meta.name))
         parallelism = 1 if spec.parallelism is None else spec.parallelism
-        succeeded = 0 if done is None else max(done.status.succeeded, 0)
+        succeeded = max(job.status.succeeded, 0)
         completions = 1 if spec.completions is None and spec.parallelism is None else spec.completions
         if completions is None:
             # A work queue: once one has succeeded, no more are started.
@@ -202,39 +171,34 @@ class Controllers:
         if spec.completion_mode == "Indexed":
             self._check_room(completions or 0, f"{path}.completions")
             running = {(pod.metadata.labels or _NO_LABELS).get(_INDEX) for pod in active}
-            left = left_indexes(completions or 0, "" if done is None else done.status.completed_indexes)
+            left = left_indexes(completions or 0, job.status.completed_indexes)
             indexes = islice((each for each in left if str(each) not in running), missing)
-            members = [Member(self._free_name(meta, each), {_INDEX: str(each)}) for each in indexes]
+            members = [Member(self._free_name(meta, count(each)), {_INDEX: str(each)}) for each in indexes]
             self._left -= len(members)
         else:
             members = self._numbered(meta, missing, f"{path}.parallelism")
-        return PodBatch(meta.namespace, f"{path}.template", template, members, owner)
+        return PodBatch(meta.namespace, template, members, reference(job))
 
     def _of_pod_template(self, workload: PodTemplate) -> PodBatch:
         meta = workload.metadata
-        name = meta.name if self._take_name(meta.namespace, meta.name) else self._free_name(meta, 1)
-        return PodBatch(meta.namespace, "template", workload.template, [Member(name)])
+        name = meta.name if self._take_name(meta.namespace, meta.name) else self._free_name(meta, count(1))
+        return PodBatch(meta.namespace, workload.template, [Member(name)])
 
-    def _missing(self, wanted: int, key: Key) -> int:
-        return max(wanted - len(self._owned.of(key)), 0)
+    def _lacking(self, workload: Deployment | ReplicaSet | ReplicationController) -> list[Member]:
+        wanted = 1 if workload.spec.replicas is None else workload.spec.replicas
+        missing = max(wanted - len(self._owned.of(workload_key(workload))), 0)
+        return self._numbered(workload.metadata, missing, "spec.replicas")
 
-    def _numbered(self, meta: ObjectMeta, count: int, path: str) -> list[Member]:
-        """`count` pods called after the workload; numbers that other pods have are left out."""
-        self._check_room(count, path)
-        self._left -= count
-        members: list[Member] = []
-        number = 1
-        while len(members) < count:
-            name = suffixed(meta.name, number)
-            if self._take_name(meta.namespace, name):
-                members.append(Member(name))
-            number += 1
-        return members
+    def _numbered(self, meta: ObjectMeta, wanted: int, path: str) -> list[Member]:
+        """So many pods called after the workload; numbers that other pods have are left out."""
+        self._check_room(wanted, path)
+        self._left -= wanted
+        numbers = count(1)
+        return [Member(self._free_name(meta, numbers)) for _ in range(wanted)]
 
-    def _free_name(self, meta: ObjectMeta, number: int) -> str:
-        while not self._take_name(meta.namespace, name := suffixed(meta.name, number)):
-            number += 1
-        return name
+    def _free_name(self, meta: ObjectMeta, numbers: Iterable[int]) -> str:
+        names = (suffixed(meta.name, number) for number in numbers)
+        return next(name for name in names if self._take_name(meta.namespace, name))
 
     def _take_name(self, namespace: str, name: str) -> bool:
         if (namespace, name) in self._owned.names:
@@ -245,14 +209,6 @@ class Controllers:
     def _check_room(self, count: int, path: str) -> None:
         if count > self._left:
             raise AdmissionError(f"{path}: {count} pods more are more than the {self._most} that a simulation makes")
-
-
-class WorkloadError(ValueError):
-    """Raised for a workload whose pods cannot be made; `index` is its position, the text begins with the field."""
-
-    def __init__(self, index: int, problem: str) -> None:
-        self.index = index
-        super().__init__(problem)
 
 
 _PLANS: Final[Mapping[type, Callable[[Controllers, Any], PodBatch | None]]] = {

@@ -55,27 +55,21 @@ class Decoder(Generic[T]):
         return msgspec.convert(_without_nulls(value), self._wanted)
 
 
-class _Head(msgspec.Struct, rename="camel"):
-    api_version: str = ""
-    kind: str = ""
+_NULL: Final = msgspec.Raw(b"null")
 
 
-class _Status(msgspec.Struct):
-    message: str = ""
+class _Outline(msgspec.Struct, rename="camel"):
+    """What tells lists, answers of the API server and other objects apart, without reading what they hold."""
+
+    api_version: str | None = None
+    kind: str | None = None
+    metadata: msgspec.Raw = _NULL
+    items: msgspec.Raw = _NULL
+    message: msgspec.Raw = _NULL
 
 
-class _Metadata(msgspec.Struct):
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Items(msgspec.Struct):
-    items: list[msgspec.Raw] | None = None
-
-
-_head: Final = Decoder(_Head)
-_status: Final = Decoder(_Status)
+_outline: Final = msgspec.json.Decoder(_Outline)
 _value: Final = Decoder(dict)
-_items: Final = msgspec.json.Decoder(_Items)
 
 
 class Text:
@@ -255,67 +249,68 @@ def _refuse(place: YAMLPlace, key: str | None) -> NoReturn:
 
 
 def _split(value: Any, where: str, text: Text | None = None, document: int = 1) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject
-    head = _decode_head(value, where)
-    if not head.kind:
+    outline = _outline_of(value, where)
+    if not outline.kind:
         raise ClusterFileError(f"{where}: kind: Required value")
-    if head.kind == "Status" and head.api_version == "v1":
-        raise ClusterFileError(f"{where}: is no cluster but an answer of the API server: {_status_message(value)}")
-    if not _is_list(head.kind, value):
-        yield RawObject(head.api_version, head.kind, value, where, text, document)
+    if outline.kind == "Status" and outline.api_version == "v1":
+        told = _plain(value, outline, "message") or ""
+        message = quote(told) if isinstance(told, str) else "it cannot be read"
+        raise ClusterFileError(f"{where}: is no cluster but an answer of the API server: {message}")
+    if not _is_list(outline, value):
+        yield RawObject(outline.api_version or "", outline.kind, value, where, text, document)
         return
     # Items of a typed list, such as the API server's own PodList, do not repeat the kind.
-    item_kind = head.kind.removesuffix("List")
-    for index, item in enumerate(_list_items(value, where)):
+    item_kind = outline.kind.removesuffix("List")
+    for index, item in enumerate(_list_items(outline, value, where)):
         path = f"items[{index}]"
         place = f"{where}: {path}"
-        own = _decode_head(item, place)
+        own = _outline_of(item, place)
         kind = own.kind or item_kind
         if not kind:
             raise ClusterFileError(f"{place}: kind: Required value")
-        if _is_list(kind, item):
+        own.kind = kind
+        if _is_list(own, item):
             raise ClusterFileError(f"{place}: a list inside a list is not supported")
-        yield RawObject(own.api_version or head.api_version, kind, item, place, text, document, path)
+        yield RawObject(own.api_version or outline.api_version or "", kind, item, place, text, document, path)
 
 
-def _status_message(value: Any) -> str:  # noqa: ANN401 - see RawObject
-    try:
-        return quote(_status(value).message)
-    except DECODE_ERRORS:
-        return "it cannot be read"
+def _plain(value: Any, outline: _Outline, name: str) -> Any:  # noqa: ANN401 - see RawObject
+    """What an object has under a name of its outline, which is cut out of JSON already."""
+    return msgspec.json.decode(getattr(outline, name)) if isinstance(value, msgspec.Raw) else value.get(name)
 
 
-def _is_list(kind: str, value: Any) -> bool:  # noqa: ANN401 - see RawObject
+def _is_list(outline: _Outline, value: Any) -> bool:  # noqa: ANN401 - see RawObject
     """Whether an object is a list; one with a name is a custom resource whose kind ends like that of lists."""
-    if not kind.endswith("List"):
+    if not (outline.kind or "").endswith("List"):
         return False
-    if isinstance(value, msgspec.Raw):
-        # Without reading the items, of which there can be a gigabyte.
-        metadata = msgspec.json.decode(msgspec.json.decode(value, type=_Metadata).metadata)
-    else:
-        metadata = value.get("metadata")
-    return kind == "List" or not (isinstance(metadata, dict) and metadata.get("name"))
+    metadata = _plain(value, outline, "metadata")
+    return outline.kind == "List" or not (isinstance(metadata, dict) and metadata.get("name"))
 
 
-def _decode_head(value: Any, where: str) -> _Head:  # noqa: ANN401 - see RawObject
+def _outline_of(value: Any, where: str) -> _Outline:  # noqa: ANN401 - see RawObject
     try:
         if isinstance(value, msgspec.Raw):
-            return _head(value)
+            return _outline.decode(value)
         # Only two keys matter here; the rest of the object is decoded once, by its type.
         if not isinstance(value, dict):
             raise msgspec.ValidationError(f"Expected object, got {_type_name(value)}")
-        return _head({key: value[key] for key in ("apiVersion", "kind") if key in value})
+        return msgspec.convert({key: value[key] for key in ("apiVersion", "kind") if key in value}, _Outline)
     except DECODE_ERRORS as error:
         array = "Expected object, got array"
-        text = field_error(error).replace(array, f"{array}; several objects are documents, or items of a List")
+        text = (
+            field_error(error)
+            .replace(" | null", "")
+            .replace(array, f"{array}; several objects are documents, or items of a List")
+        )
         raise ClusterFileError(f"{where}: {text}") from None
 
 
-def _list_items(value: Any, where: str) -> Sequence[Any]:  # noqa: ANN401 - see RawObject
+def _list_items(outline: _Outline, value: Any, where: str) -> Sequence[Any]:  # noqa: ANN401 - see RawObject
     if isinstance(value, msgspec.Raw):
         try:
-            return _items.decode(value).items or ()
+            return msgspec.json.decode(outline.items, type=list[msgspec.Raw] | None) or ()
         except DECODE_ERRORS as error:
-            raise ClusterFileError(f"{where}: {field_error(error)}") from None
+            raise ClusterFileError(f"{where}: items: {field_error(error)}") from None
     items = value.get("items") or ()
     if not isinstance(items, Sequence) or isinstance(items, str):
         raise ClusterFileError(f"{where}: items: Expected array, got {_type_name(items)}")

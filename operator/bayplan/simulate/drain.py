@@ -1,5 +1,6 @@
 """Nodes that are drained: their pods go elsewhere, and what keeps a real drain waiting is said."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
@@ -107,7 +108,7 @@ class _Allowances:
     def evict(self, pods: Iterable[PodInfo]) -> tuple[list[str], list[BlockingBudget]]:
         """Take the pods off, and return those of several budgets, and the budgets that allow less than that."""
         several: list[str] = []
-        counts: dict[str, int] = {}
+        counts = Counter[str]()
         for pod in pods:
             if pod.pod.status.phase == _PENDING:
                 # Its containers never started: nothing is disrupted.
@@ -117,14 +118,10 @@ class _Allowances:
             if len(covering) > 1:
                 several.append(pod.key)
             elif covering and not _goes_unready(pod.pod, covering[0][2]):
-                key = covering[0][0]
-                counts[key] = counts.get(key, 0) + 1
-        blocking: list[BlockingBudget] = []
-        for key, count in counts.items():
-            if count > self._left[key]:
-                blocking.append(BlockingBudget(key, count, self._left[key]))
-            self._left[key] = max(self._left[key] - count, 0)
-        return several, blocking
+                counts[covering[0][0]] += 1
+        left = {key: self._left[key] for key in counts}
+        self._left |= {key: max(left[key] - count, 0) for key, count in counts.items()}
+        return several, [BlockingBudget(key, count, left[key]) for key, count in counts.items() if count > left[key]]
 
 
 def _goes_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
@@ -147,17 +144,15 @@ def drain_lines(report: DrainedNode) -> Iterable[str]:
             f"{budget.evictions} evictions at once: a drain waits for it"
         )
     if report.of_several_budgets:
-        first, more = report.of_several_budgets[0], len(report.of_several_budgets) - 1
-        others = f" and {_others(more)} are" if more else " is"
-        yield f"{report.node}: {first}{others} of more than one PodDisruptionBudget: the API server refuses to evict"
+        pods = _and_others(report.of_several_budgets, "is", "are")
+        yield f"{report.node}: {pods} of more than one PodDisruptionBudget: the API server refuses to evict"
     if report.without_controller:
-        first, more = report.without_controller[0], len(report.without_controller) - 1
-        others = f" and {_others(more)} have" if more else " has"
-        yield f"{report.node}: {first}{others} no controller: a drain wants --force, and nothing would make it again"
+        pods = _and_others(report.without_controller, "has", "have")
+        yield f"{report.node}: {pods} no controller: a drain wants --force, and nothing would make it again"
 
 
-def _others(count: int) -> str:
-    return "1 other" if count == 1 else f"{count} others"
+def _and_others(pods: Sequence[str], one: str, several: str) -> str:
+    return f"{pods[0]} {one}" if len(pods) == 1 else f"{pods[0]} and {counted(len(pods) - 1, 'other')} {several}"
 
 
 def _waiting(pod: Pod) -> Pod:

@@ -3,7 +3,9 @@
 Upstream: pkg/apis/core/validation/validation.go, apimachinery pkg/apis/meta/v1/validation.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from bayplan.api.meta_objects import LabelSelector
@@ -20,6 +22,16 @@ Fielded = Mapping[str, Any]
 """An object of a file whose fields have the right types, or are null."""
 
 _HANDLERS: Final = frozenset(("exec", "grpc", "httpGet", "tcpSocket"))
+_PERCENT: Final = re.compile(r"[0-9]+%")
+_NO_PERCENT: Final = (
+    "a valid percent string must be a numeric string followed by an ending '%' (e.g. '1%',  or '93%', "
+    "regex used for validation is '[0-9]+%')"
+)
+_NOT_NEGATIVE: Final = (
+    *("activeDeadlineSeconds", "backoffLimit", "backoffLimitPerIndex", "failedJobsHistoryLimit", "maxFailedIndexes"),
+    *("maxSurge", "maxUnavailable", "minAvailable", "minReadySeconds", "partition", "revisionHistoryLimit"),
+    *("startingDeadlineSeconds", "successfulJobsHistoryLimit", "ttlSecondsAfterFinished"),
+)
 _SELECTOR: Final = Decoder(LabelSelector)
 _POD_SPEC: Final = Decoder(PodSpec)
 
@@ -46,15 +58,34 @@ def _node_affinity(affinity: Fielded) -> Iterator[FieldError]:
         yield required(f"{name}.nodeSelectorTerms", "must have at least one node selector term")
 
 
-def _topology_key(fields: Fielded) -> Iterator[FieldError]:
+def _repeated(names: Iterable[tuple[str, object]]) -> Iterator[FieldError]:
+    """Yield an error for each path whose name is that of one before it."""
+    seen = set()
+    for path, name in names:
+        if name in seen:
+            yield duplicate(path, name)
+        seen.add(name)
+
+
+def _affine(fields: Fielded) -> Iterator[FieldError]:
+    """Check what a spread constraint and a term of pod affinity both have."""
     if key := fields.get("topologyKey"):
         yield from validate_label_name(key, "topologyKey")
     else:
         yield required("topologyKey", "can not be empty")
+    match, mismatch = (fields.get(name) or () for name in ("matchLabelKeys", "mismatchLabelKeys"))
+    for name, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
+        if keys and fields.get("labelSelector") is None:
+            yield forbidden(name, "must not be specified when labelSelector is not set")
+            continue
+        for index, key in enumerate(keys):
+            yield from validate_label_name(key, item(name, index))
+            if name == "matchLabelKeys" and key in mismatch:
+                yield invalid(item(name, index), key, "exists in both matchLabelKeys and mismatchLabelKeys")
 
 
 def _spread_constraint(constraint: Fielded) -> Iterator[FieldError]:
-    yield from _topology_key(constraint)
+    yield from _affine(constraint)
     least = constraint.get("minDomains")
     for name, number in (("maxSkew", constraint.get("maxSkew") or 0), ("minDomains", 1 if least is None else least)):
         if number <= 0:
@@ -84,16 +115,12 @@ def _toleration(toleration: Fielded) -> Iterator[FieldError]:
 
 
 def _node_spec(spec: Fielded) -> Iterator[FieldError]:
-    seen = set()
-    for index, taint in enumerate(spec.get("taints") or ()):
-        path = item("taints", index)
+    taints = [(item("taints", index), each) for index, each in enumerate(spec.get("taints") or ())]
+    for path, taint in taints:
         yield from validate_label_name(taint.get("key") or "", child(path, "key"))
         value = taint.get("value") or ""
         yield from (invalid(child(path, "value"), value, problem) for problem in label_value_problems(value))
-        pair = taint.get("key"), taint["effect"]
-        if pair in seen:
-            yield duplicate(path, "{}:{}".format(*pair))
-        seen.add(pair)
+    yield from _repeated((path, f"{taint.get('key')}:{taint['effect']}") for path, taint in taints)
 
 
 def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
@@ -107,37 +134,113 @@ def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
             yield FieldError(path, message)
     if spec.get("schedulingGates") and spec.get("nodeName"):
         yield forbidden("nodeName", "cannot be set until all schedulingGates have been cleared")
-    seen = set()
-    for path, container in _containers(spec):
-        if (name := container.get("name")) in seen:
-            yield duplicate(f"{path}.name", name)
-        seen.add(name)
-        for index, port in enumerate(container.get("ports") or () if spec.get("hostNetwork") else ()):
-            if (port.get("hostPort") or port["containerPort"]) != port["containerPort"]:
-                where = child(f"{path}.{item('ports', index)}", "hostPort")
-                yield invalid(where, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
+    if (seconds := spec.get("activeDeadlineSeconds")) is not None and not 1 <= seconds < 2**31:
+        yield invalid("activeDeadlineSeconds", seconds, "must be between 1 and 2147483647, inclusive")
+    if (spec.get("resources") or {}).get("claims"):
+        yield forbidden("resources.claims", "claims may not be set for Resources at pod-level")
+    for fields in (("containers", "initContainers"), ("volumes",), ("resourceClaims",)):
+        yield from _repeated((f"{path}.name", each["name"]) for path, each in _items(spec, *fields))
+    yield from _repeated((path, gate["name"]) for path, gate in _items(spec, "schedulingGates"))
+    ports = [
+        (f"{path}.{where}.hostPort", port)
+        for path, container in _items(spec, "containers")
+        for where, port in _items(container, "ports")
+    ]
+    on_host = bool(spec.get("hostNetwork"))
+    for path, port in ports if on_host else ():
+        if (port.get("hostPort") or port["containerPort"]) != port["containerPort"]:
+            yield invalid(path, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
+    yield from _repeated(
+        (path, f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{number}")
+        for path, port in ports
+        if (number := port.get("hostPort") or (on_host and port["containerPort"]))
+    )
 
 
-def _containers(spec: Fielded) -> Iterator[tuple[str, Fielded]]:
-    for field in ("containers", "initContainers"):
-        yield from ((item(field, index), each) for index, each in enumerate(spec.get(field) or ()))
+def _items(fields: Fielded, *names: str) -> Iterator[tuple[str, Fielded]]:
+    for name in names:
+        yield from ((item(name, index), each) for index, each in enumerate(fields.get(name) or ()))
 
 
 def _mounts(spec: Fielded, path: str, claims: Sequence[Fielded] = ()) -> Iterator[FieldError]:
     volumes = {each.get("name") for each in (*(spec.get("volumes") or ()), *claims)}
-    for where, container in _containers(spec):
-        for index, mount in enumerate(container.get("volumeMounts") or ()):
+    for where, container in _items(spec, "containers", "initContainers"):
+        for place, mount in _items(container, "volumeMounts"):
             if (name := mount.get("name") or "") not in volumes:
-                yield FieldError(f"{path}.{where}.{item('volumeMounts', index)}.name", f"Not found: {quote(name)}")
+                yield FieldError(f"{path}.{where}.{place}.name", f"Not found: {quote(name)}")
 
 
-def _workload(spec: Fielded, policies: Sequence[str] = ("Always",)) -> Iterator[FieldError]:
+def _workload(spec: Fielded, *policies: str) -> Iterator[FieldError]:
     pod = (spec.get("template") or {}).get("spec") or {}
     if (policy := pod.get("restartPolicy") or "Always") not in policies:
         yield unsupported("template.spec.restartPolicy", policy, policies)
+    yield from _not_negative(spec)
     # A StatefulSet has volumes of its claims besides.
     claims = [each.get("metadata") or {} for each in spec.get("volumeClaimTemplates") or ()]
     yield from _mounts(pod, "template.spec", claims)
+
+
+def _replicated(kind: str, spec: Fielded, called: str = "") -> Iterator[FieldError]:
+    """Check what keeps its pods running; `kind` and `called` are what the API server calls it."""
+    yield from _workload(spec, "Always")
+    if ((spec.get("template") or {}).get("spec") or {}).get("activeDeadlineSeconds") is not None:
+        yield forbidden("template.spec.activeDeadlineSeconds", f"activeDeadlineSeconds in {kind} is not Supported")
+    if called and (selector := spec.get("selector")) is not None and not any(selector.values()):
+        yield FieldError("selector", f"Invalid value: {{}}: empty selector is invalid for {called}")
+
+
+def _job(spec: Fielded) -> Iterator[FieldError]:
+    yield from _workload(spec, "OnFailure", "Never")
+    if spec.get("podFailurePolicy") is not None and spec["template"]["spec"].get("restartPolicy") == "OnFailure":
+        detail = 'only "Never" is supported when podFailurePolicy is specified'
+        yield invalid("template.spec.restartPolicy", "OnFailure", detail)
+    for name in ("backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"):
+        if spec.get(name) is not None and spec.get("completionMode") != "Indexed":
+            yield invalid(name, spec[name], "requires indexed completion mode")
+
+
+def _template(template: Fielded) -> Iterator[FieldError]:
+    if (template.get("spec") or {}).get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
+
+
+def _not_negative(fields: Fielded) -> Iterator[FieldError]:
+    for name in _NOT_NEGATIVE:
+        if isinstance(number := fields.get(name), int) and number < 0:
+            yield invalid(name, number, "must be greater than or equal to 0")
+
+
+def _shares(fields: Fielded) -> Iterator[FieldError]:
+    """Check numbers of pods and parts of them."""
+    yield from _not_negative(fields)
+    for name in ("minAvailable", "maxUnavailable", "maxSurge"):
+        if not isinstance(share := fields.get(name), str):
+            continue
+        if not _PERCENT.fullmatch(share):
+            yield invalid(name, share, _NO_PERCENT)
+        elif name != "maxSurge" and (len(number := share[:-1].lstrip("0")) > 3 or int(number or 0) > 100):
+            yield invalid(name, share, "must not be greater than 100%")
+
+
+def _budget(spec: Fielded) -> Iterator[FieldError]:
+    if spec.get("minAvailable") is not None and spec.get("maxUnavailable") is not None:
+        yield invalid("", spec, "minAvailable and maxUnavailable cannot be both set")
+    yield from _shares(spec)
+
+
+def _claim(spec: Fielded) -> Iterator[FieldError]:
+    if not spec.get("accessModes"):
+        yield required("accessModes", "at least 1 access mode is required")
+    if (storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage")) is None:
+        yield required("resources[storage]")
+    elif nano(storage) <= 0:
+        yield invalid("resources[storage]", storage, "must be greater than zero")
+
+
+def _persistent_volume(spec: Fielded) -> Iterator[FieldError]:
+    yield from (required(name) for name in ("capacity", "accessModes") if not spec.get(name))
+    if spec.get("local") is not None and spec.get("nodeAffinity") is None:
+        yield required("nodeAffinity", "Local volume requires node affinity")
 
 
 def _strategy(strategy: Fielded) -> Iterator[FieldError]:
@@ -146,8 +249,19 @@ def _strategy(strategy: Fielded) -> Iterator[FieldError]:
 
 
 def _rolling_update(fields: Fielded) -> Iterator[FieldError]:
+    yield from _shares(fields)
     if {fields.get("maxSurge"), fields.get("maxUnavailable")} <= {0, "0%"}:
         yield invalid("maxUnavailable", fields["maxUnavailable"], "may not be 0 when `maxSurge` is 0")
+
+
+def _daemon_update(fields: Fielded) -> Iterator[FieldError]:
+    yield from _shares(fields)
+    surges, leaves = (fields.get(name) not in (None, 0, "0%") for name in ("maxSurge", "maxUnavailable"))
+    leaves |= fields.get("maxUnavailable") is None
+    if surges and leaves:
+        yield invalid("maxSurge", fields["maxSurge"], "may not be set when maxUnavailable is non-zero")
+    if not surges and not leaves:
+        yield required("maxUnavailable", "cannot be 0 when maxSurge is 0")
 
 
 def _ports(fields: Fielded) -> Iterator[FieldError]:
@@ -174,23 +288,33 @@ def _quantity(value: object) -> Iterator[FieldError]:
 
 RULES: Final[Mapping[str, Callable[[Any], Iterable[FieldError]]]] = {
     **dict.fromkeys(("ContainerPort", "GRPCAction", "HTTPGetAction", "TCPSocketAction"), _ports),
-    **dict.fromkeys((f"{kind}Spec" for kind in ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet")), _workload),
+    "CronJobSpec": _not_negative,
+    "DaemonSetSpec": partial(_replicated, "DaemonSet", called="daemonset"),
+    "DeploymentSpec": partial(_replicated, "ReplicaSet", called="deployment"),
     "DeploymentStrategy": _strategy,
-    "JobSpec": lambda spec: _workload(spec, ("OnFailure", "Never")),
+    "JobSpec": _job,
     "LabelSelector": _label_selector,
     "LabelSelectorRequirement": lambda requirement: _label_selector({"matchExpressions": [requirement]}),
     "NodeAffinity": _node_affinity,
     "NodeSpec": _node_spec,
     "ObjectMeta": lambda meta: _labels(meta.get("labels"), "labels"),
     "Pod": lambda pod: _mounts(pod.get("spec") or {}, "spec"),
-    "PodAffinityTerm": _topology_key,
+    "PersistentVolumeClaimSpec": _claim,
+    "PersistentVolumeSpec": _persistent_volume,
+    "PodAffinityTerm": _affine,
+    "PodDisruptionBudgetSpec": _budget,
     "PodSchedulingGate": lambda gate: validate_label_name(gate.get("name") or "", "name"),
     "PodSpec": _pod_spec,
+    "PodTemplateSpec": _template,
     "PreferredSchedulingTerm": _weighted,
     "Probe": lambda probe: () if probe.keys() & _HANDLERS else [required("", "must specify a handler type")],
     "Quantity": _quantity,
-    "ReplicationControllerSpec": _workload,
+    "ReplicaSetSpec": partial(_replicated, "ReplicaSet", called="deployment"),
+    "ReplicationControllerSpec": partial(_replicated, "ReplicationController"),
+    "RollingUpdateDaemonSet": _daemon_update,
     "RollingUpdateDeployment": _rolling_update,
+    "RollingUpdateStatefulSetStrategy": _not_negative,
+    "StatefulSetSpec": partial(_replicated, "StatefulSet", called="statefulset"),
     "Toleration": _toleration,
     "TopologySpreadConstraint": _spread_constraint,
     "Volume": _volume,

@@ -138,44 +138,26 @@ def read_file(file: InputFile) -> bytes:
         raise ClusterFileError(f"{file.shown}: cannot be read: {reason}") from None
 
 
-def _read(file: IO[bytes], name: str) -> bytes:
-    start = file.read(len(_GZIP))
-    if start != _GZIP:
-        return _read_text(file, name, start)
-    with gzip.GzipFile(fileobj=cast("IO[bytes]", _Again(start, file))) as unpacked:
-        try:
-            return _read_text(cast("IO[bytes]", unpacked), name, b"")
-        except _BAD_GZIP as error:
-            text = "is cut off" if isinstance(error, EOFError) else "is not what gzip writes"
-            raise ClusterFileError(f"{name}: {text}") from None
-
-
-class _Again:
-    """A file, with what was read of it already."""
-
-    def __init__(self, start: bytes, file: IO[bytes]) -> None:
-        self._start = start
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        if self._start:
-            start, self._start = self._start[:size], self._start[size:] if size >= 0 else b""
-            return start
-        return self._file.read(size)
-
-
-def _read_text(file: IO[bytes], name: str, start: bytes) -> bytes:
+def _read(file: IO[bytes], name: str, *, may_be_packed: bool = True) -> bytes:
     # Joining a list of them would hold the file twice.
-    text = io.BytesIO()
-    size = text.write(start)
+    start, text = b"", io.BytesIO()
     while chunk := file.read(_CHUNK):
-        if b"\0" in chunk:
+        start = start or chunk[: len(_GZIP)]
+        is_packed = may_be_packed and start == _GZIP
+        if b"\0" in chunk and not is_packed:
             raise ClusterFileError(f"{name}: is not a text file")
-        size += len(chunk)
-        if size > MAX_BYTES:
+        if text.tell() + len(chunk) > MAX_BYTES:
             raise ClusterFileError(f"{name}: is larger than {MAX_BYTES} bytes")
         text.write(chunk)
-    return text.getvalue().removeprefix(b"\xef\xbb\xbf")
+    if start != _GZIP or not may_be_packed:
+        return text.getvalue().removeprefix(b"\xef\xbb\xbf")
+    text.seek(0)
+    try:
+        with gzip.GzipFile(fileobj=text) as unpacked:
+            return _read(cast("IO[bytes]", unpacked), name, may_be_packed=False)
+    except _BAD_GZIP as error:
+        problem = "is cut off" if isinstance(error, EOFError) else "is not what gzip writes"
+        raise ClusterFileError(f"{name}: {problem}") from None
 
 
 def waiting_pods(objects: ClusterObjects) -> Iterator[PodInfo]:

@@ -1,7 +1,7 @@
 """What the API server would have made of what plugins look up, from a file."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from msgspec import structs
 
@@ -9,11 +9,10 @@ from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.quantity import QuantityError, nano
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
-from bayplan.api.workload_objects import Namespace
+from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.listers import NamedObject
 from bayplan.simulate.admission import AZURE_KIND
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
-from bayplan.simulate.refusals import AdmissionError, check_name
+from bayplan.simulate.refusals import AdmissionError, stored
 
 
 def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
@@ -22,21 +21,12 @@ def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
     Raises:
         AdmissionError: no valid name, or an amount of storage that is none.
     """
-    meta = obj.metadata
-    check_name(meta.name)
-    namespace = (meta.namespace or DEFAULT_NAMESPACE) if resource.namespaced else ""
-    if namespace:
-        check_name(namespace, "metadata.namespace")
-    if meta.namespace != namespace or not meta.uid:
-        place = f"{namespace}/{meta.name}" if namespace else meta.name
-        uid = meta.uid or f"file:{resource.plural}/{place}"
-        obj = _with(obj, metadata=structs.replace(meta, namespace=namespace, uid=uid))
+    is_label = resource.type in (Namespace, Service)
+    meta = stored(obj.metadata, f"{resource.plural}/", namespaced=resource.namespaced, is_label=is_label)
+    if meta is not obj.metadata:
+        obj = structs.replace(cast("Any", obj), metadata=meta)
     fill = _DEFAULTS.get(resource.type)
     return obj if fill is None else fill(obj)
-
-
-def _with(obj: Any, **changes: object) -> Any:  # noqa: ANN401  a wire object of any type, which it keeps
-    return structs.replace(obj, **changes)
 
 
 def _namespace(namespace: Namespace) -> Namespace:
@@ -51,7 +41,8 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
     if spec.volume_mode is None:
         volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
     if (disk := spec.azure_disk) is not None and disk.kind is None:
-        volume = _with(volume, spec=structs.replace(volume.spec, azure_disk=structs.replace(disk, kind=AZURE_KIND)))
+        shared = structs.replace(volume.spec, azure_disk=structs.replace(disk, kind=AZURE_KIND))
+        volume = structs.replace(volume, spec=shared)
     if not volume.status.phase and spec.claim_ref is None:
         # The API server says Pending, and the volume controller corrects it at once. No scheduler looks at the phase
         # of a volume that is for a claim (upstream: volume/persistentvolume/pv_controller.go syncVolume).

@@ -10,14 +10,13 @@ from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
-from bayplan.simulate.controllers import Controllers, WorkloadError
+from bayplan.simulate.controllers import Controllers
 from bayplan.simulate.documents import ClusterFileError, RawObject, title
-from bayplan.simulate.made_pods import made_claims, made_pods
 from bayplan.simulate.owned_pods import OwnedPods, workload_key
-from bayplan.simulate.pod_batches import PodBatch
+from bayplan.simulate.pod_batches import PodBatch, made_claims, made_pods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.rollout import is_changed, is_held, making_way
-from bayplan.simulate.workloads import Workload, template_of
+from bayplan.simulate.workloads import StatefulSet, Workload, template_of
 
 
 @dataclass
@@ -54,14 +53,12 @@ class Making:
         self.making_way = [info for info in pods if info.uid in gone]
         pods = [info for info in pods if info.uid not in gone]
         controllers = Controllers(asking, owned, self.nodes, self.most_pods)
-        try:
-            batches = dict(controllers.batches())
-        except WorkloadError as error:
-            raise ClusterFileError(f"{title(raws[error.index])}: {error}") from None
+        batches = _batches(workloads, controllers)
         claims = {key_of(each.metadata) for each in looked_up if isinstance(each, PersistentVolumeClaim)}
-        for index in sorted(batches.keys() | added):
-            workload, raw = workloads[index]
-            batch = batches.get(index)
+        for index, (workload, raw) in enumerate(workloads):
+            batch = batches[index]
+            if batch is None and index not in added:
+                continue
             try:
                 sample = batch or controllers.one_more(workload)
                 made = [] if sample is None else list(made_pods(sample, self.admission, are_added=index in added))
@@ -101,3 +98,16 @@ class Making:
             way = f" in the place of {left[0].metadata.name}" if left else ""
             self.notes.append(f"{name}: a pod of its changed template is tried{way}")
         return True
+
+
+def _batches(workloads: Sequence[tuple[Workload, RawObject]], controllers: Controllers) -> dict[int, PodBatch | None]:
+    """What is to be made of each, by its index. The names of a StatefulSet's pods are fixed: others make way."""
+    batches = {}
+    for index, (workload, raw) in sorted(
+        enumerate(workloads), key=lambda each: not isinstance(each[1][0], StatefulSet)
+    ):
+        try:
+            batches[index] = controllers.batch(workload)
+        except AdmissionError as error:
+            raise ClusterFileError(f"{title(raw)}: {error}") from None
+    return batches

@@ -31,6 +31,7 @@ TWICE: Final = object()
 """Stands for the value of a key that an object of a file gives more than once."""
 
 _FILE: Final = Path(__file__).with_name("openapi.json")
+_NEVER_EMPTY: Final = ("containerPort", "port", "name", "claimName", "mountPath", "path", "provisioner", "schedule")
 _QUANTITY: Final = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 _TYPES: Final[Mapping[str, tuple[tuple[type, ...], str]]] = {
     "string": ((str,), "must be a string"),
@@ -131,6 +132,8 @@ def _members(schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[Fi
         # Words that need not be given may be empty, too.
         elif known is not None and inner is not None and (inner or name in needed or "enum" not in known):
             yield from _errors(known, inner, where)
-    # The API server takes zero for most that is missing, but for words that have to be one of a few, and for ports.
-    never_zero = (name for name in needed if "enum" in fields[name] or name in ("containerPort", "port"))
-    yield from (required(child(path, name)) for name in never_zero if value.get(name) is None)
+    # The API server takes zero for most that is missing, but for words that have to be one of a few, ports and names.
+    for name in needed:
+        if (name in _NEVER_EMPTY or "enum" in fields[name]) and (given := value.get(name)) in (None, ""):
+            # An empty one of a few words is told of above.
+            yield from [required(child(path, name))] if given is None or "enum" not in fields[name] else ()

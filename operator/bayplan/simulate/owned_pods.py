@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from bayplan.api.meta_objects import ObjectMeta, controller_of
@@ -16,14 +15,6 @@ _NO_LABELS: Final[Mapping[str, str]] = {}
 
 Key = tuple[str, str, str]
 """Namespace, kind and name of what owns pods."""
-
-
-@dataclass(frozen=True, slots=True)
-class Controlled:
-    """Workloads, as kind, namespace and name, and the uids of their pods."""
-
-    workloads: set[Key]
-    pods: set[str]
 
 
 class OwnedPods:
@@ -61,16 +52,15 @@ class OwnedPods:
         owner = controller_of(meta)
         return owner is not None and (meta.namespace, owner.kind, owner.name) in self._by_key
 
-    def controlled(self, removed: Iterable[Key]) -> Controlled:
-        """Return what goes with the workloads among `removed` (kind, namespace, name): they, and what they control."""
-        gone = {(namespace, kind, name) for kind, namespace, name in removed}
+    def controlled(self, removed: Iterable[Key]) -> tuple[set[Key], set[str]]:
+        """Return the workloads among `removed` with those that they control, and the uids of all their pods."""
+        gone = set(removed)
         # A CronJob's Jobs, a Deployment's ReplicaSets: nothing is owned over more levels.
         for key, each in self._by_key.items():
             owner = controller_of(each.metadata)
             if owner is not None and (key[0], owner.kind, owner.name) in gone:
                 gone.add(key)
-        pods = {pod.metadata.uid for key in gone for pod in self._pods.get(key, ())}
-        return Controlled({(kind, namespace, name) for namespace, kind, name in gone}, pods)
+        return gone, {pod.metadata.uid for key in gone for pod in self._pods.get(key, ())}
 
     def _take(self, pod: Pod) -> None:
         meta = pod.metadata

@@ -1,4 +1,4 @@
-"""The pods that a controller is to make of one template."""
+"""The pods that a controller is to make of one template, and these pods as the API server would have admitted them."""
 
 import hashlib
 import re
@@ -10,13 +10,16 @@ import msgspec
 from msgspec import structs
 
 from bayplan.api.meta_objects import LabelSelector, ObjectMeta, OwnerReference
-from bayplan.api.storage_objects import PersistentVolumeClaim
+from bayplan.api.objects import PersistentVolumeClaimSource, Pod, PodSpec, Volume
+from bayplan.api.storage_objects import PersistentVolumeClaim, StorageMeta
 from bayplan.api.workload_objects import ReplicaSet, WorkloadSpec
-from bayplan.simulate.workloads import API_VERSIONS, PodTemplateSpec, Workload, template_of
+from bayplan.cache.pod_info import PodInfo
+from bayplan.simulate.admission import Admission
+from bayplan.simulate.daemon_pods import kept_to
+from bayplan.simulate.refusals import MAX_NAME
+from bayplan.simulate.workloads import API_VERSIONS, Deployment, PodTemplateSpec, Workload, template_of
 from bayplan.simulate.workloads import ReplicaSet as OwningReplicaSet
 
-MAX_NAME: Final = 253
-"""Longest name of a pod."""
 POD_TEMPLATE_HASH: Final = "pod-template-hash"
 """The label that tells apart the pods of a Deployment's templates."""
 
@@ -39,8 +42,6 @@ class PodBatch:
     """The pods that one controller makes of one template."""
 
     namespace: str
-    path: str
-    """Where the template stands in the workload."""
     template: PodTemplateSpec
     members: Sequence[Member]
     owner: OwnerReference | None = None
@@ -63,9 +64,8 @@ def own_batch(
     claims: Sequence[PersistentVolumeClaim] = (),
 ) -> PodBatch:
     """Return pods that belong to the workload itself; they have `labels` beside those of its template."""
-    path, template = template_of(workload)
-    namespace = workload.metadata.namespace
-    return PodBatch(namespace, path, labelled(template, labels), members, reference(workload), claims)
+    template = labelled(template_of(workload)[1], labels)
+    return PodBatch(workload.metadata.namespace, template, members, reference(workload), claims)
 
 
 def labelled(template: PodTemplateSpec, labels: Mapping[str, str]) -> PodTemplateSpec:
@@ -88,14 +88,14 @@ def without_hash(replica_set: OwningReplicaSet) -> PodTemplateSpec:
     return structs.replace(template, metadata=structs.replace(template.metadata, labels=labels or None))
 
 
-def replica_set(
-    name: str, uid: str, deployment: ObjectMeta, selector: LabelSelector | None, labels: Mapping[str, str]
-) -> ReplicaSet:
+def replica_set(deployment: Deployment, hashed: str) -> ReplicaSet:
     """Return the ReplicaSet that a Deployment makes, as plugins look it up."""
-    wanted = selector or LabelSelector()
-    own = structs.replace(wanted, match_labels={**(wanted.match_labels or {}), **labels})
-    meta = ObjectMeta(name=name, namespace=deployment.namespace, uid=uid)
-    return ReplicaSet(meta, WorkloadSpec(own))
+    namespace, name = deployment.metadata.namespace, f"{deployment.metadata.name}-{hashed}"
+    wanted = deployment.spec.selector or LabelSelector()
+    own = structs.replace(wanted, match_labels={**(wanted.match_labels or {}), POD_TEMPLATE_HASH: hashed})
+    return ReplicaSet(
+        ObjectMeta(name=name, namespace=namespace, uid=f"file:ReplicaSet/{namespace}/{name}"), WorkloadSpec(own)
+    )
 
 
 def suffixed(name: str, number: int) -> str:
@@ -112,3 +112,76 @@ def left_indexes(completions: int, completed: str) -> Iterator[int]:
         yield from range(next_index, min(first, completions))
         next_index = max(next_index, last + 1)
     yield from range(next_index, completions)
+
+
+def made_pods(batch: PodBatch, admission: Admission, *, are_added: bool = False) -> Iterator[PodInfo]:
+    """Yield the pods of the batch; what follows from the template is worked out once where all pods share it.
+
+    Raises:
+        AdmissionError: the API server would refuse them; the text names a field of the pod.
+        QuantityError: a quantity of the template cannot be read.
+    """
+    shared: PodInfo | None = None
+    for member in batch.members:
+        if shared is not None and not member.labels and not batch.claims:
+            pod = structs.replace(
+                shared.pod,
+                metadata=structs.replace(shared.pod.metadata, name=member.name, uid=_uid(batch, member)),
+            )
+            if member.node:
+                pod = structs.replace(pod, spec=kept_to(pod.spec, member.node))
+            info = PodInfo(pod)
+            if not member.node:
+                info.take_over(shared)
+        else:
+            info = PodInfo(admission.pod(_pod(batch, member), is_added=are_added))
+            shared = info
+        # Reading them here is what lets everything after this point trust the pod.
+        _ = info.requests, info.placed
+        yield info
+
+
+def made_claims(batch: PodBatch) -> Iterator[PersistentVolumeClaim]:
+    """Yield the claims that a StatefulSet makes for its pods.
+
+    Upstream: controller/statefulset/stateful_set_utils.go getPersistentVolumeClaims.
+    """
+    for member in batch.members:
+        for claim in batch.claims:
+            meta = StorageMeta(name=_claim_name(claim, member), namespace=batch.namespace, labels=claim.metadata.labels)
+            yield structs.replace(claim, metadata=meta)
+
+
+def _pod(batch: PodBatch, member: Member) -> Pod:
+    meta = ObjectMeta(
+        name=member.name,
+        namespace=batch.namespace,
+        uid=_uid(batch, member),
+        labels={**(batch.template.metadata.labels or {}), **member.labels},
+        owner_references=None if batch.owner is None else [batch.owner],
+    )
+    return Pod(meta, _spec(batch, member))
+
+
+def _spec(batch: PodBatch, member: Member) -> PodSpec:
+    spec = batch.template.spec
+    if member.node:
+        # The scheduler puts it there, which needs no name of a node in the spec.
+        return kept_to(structs.replace(spec, node_name=""), member.node)
+    if not batch.claims:
+        return spec
+    own = {claim.metadata.name: _claim_name(claim, member) for claim in batch.claims}
+    others = [each for each in spec.volumes or () if each.name not in own]
+    made = [
+        Volume(name=name, persistent_volume_claim=PersistentVolumeClaimSource(claim)) for name, claim in own.items()
+    ]
+    return structs.replace(spec, volumes=[*others, *made])
+
+
+def _claim_name(claim: PersistentVolumeClaim, member: Member) -> str:
+    return f"{claim.metadata.name}-{member.name}"
+
+
+def _uid(batch: PodBatch, member: Member) -> str:
+    # A StatefulSet's pod has the name of the one before it, which may still be there.
+    return f"made:{batch.namespace}/{member.name}"

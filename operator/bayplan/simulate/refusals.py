@@ -2,19 +2,41 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Final, TypeVar
 
-from bayplan.api.meta_objects import Quantity
+from msgspec import structs
+
+from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, nano
-from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, HUGEPAGES, MEMORY, is_extended, is_scalar
+from bayplan.api.storage_objects import StorageMeta
+from bayplan.cache.container_requests import spec_requests
+from bayplan.cache.resources import (
+    CPU,
+    EPHEMERAL_STORAGE,
+    MEMORY,
+    is_extended,
+    is_hugepages,
+    is_scalar,
+    is_supported_pod_level_resource,
+)
 
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
-_MAX_NAME: Final = 253
+_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
+Meta = TypeVar("Meta", ObjectMeta, StorageMeta)
 
+DEFAULT_NAMESPACE: Final = "default"
+MAX_NAME: Final = 253
+"""Longest name of most objects."""
+MAX_LABEL: Final = 63
 
 _TIMES: Final = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))
 """What the five fields of a CronJob's schedule may be: minute, hour, day, month, day of the week."""
+_OVERCOMMITTED: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+_OF_PODS: Final = '"cpu", "hugepages-", "memory"'
+_WORDS: Final = {3: "jan feb mar apr may jun jul aug sep oct nov dec", 4: "sun mon tue wed thu fri sat"}
+"""What else the month and the day of the week may be."""
+_WORD: Final = re.compile("[a-z]+")
 _STEP: Final = re.compile(r"/[0-9]+")
 _NUMBER: Final = re.compile(r"[0-9]+")
 
@@ -23,22 +45,50 @@ class AdmissionError(ValueError):
     """The API server would refuse the object; the text starts with the field."""
 
 
-def check_name(name: str, path: str = "metadata.name") -> None:
-    """Check a name as the API server does; raises AdmissionError that names `path`."""
+def check_name(name: str, path: str = "metadata.name", *, is_label: bool = False) -> None:
+    """Check a name as the API server does, or one that may have no dots; raises AdmissionError that names `path`."""
     if not name:
         raise AdmissionError(f"{path}: Required value")
-    if len(name) > _MAX_NAME or not _NAME.fullmatch(name):
+    if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         raise AdmissionError(f"{path}: {name[:64]!a} is not a valid name")
+    if is_label and "." in name:
+        raise AdmissionError(f"{path}: Invalid value: {name[:64]!a}: must not contain dots")
+    if is_label:
+        check_length(name, MAX_LABEL, path)
+
+
+def stored(meta: Meta, kind: str, *, namespaced: bool = True, is_label: bool = False) -> Meta:
+    """Return the metadata of an object with a namespace and a uid; `kind` tells it from others of its name.
+
+    Raises:
+        AdmissionError: the name or the namespace is none.
+    """
+    check_name(meta.name, is_label=is_label)
+    namespace = (meta.namespace or DEFAULT_NAMESPACE) if namespaced else ""
+    if namespace:
+        check_name(namespace, "metadata.namespace")
+    if meta.namespace == namespace and meta.uid:
+        return meta
+    place = f"{namespace}/{meta.name}" if namespace else meta.name
+    return structs.replace(meta, namespace=namespace, uid=meta.uid or f"file:{kind}{place}")
+
+
+def check_length(name: str, most: int, path: str = "metadata.name") -> None:
+    """Check that a name is short enough for what is made of it; raises AdmissionError that names `path`."""
+    if len(name) > most:
+        raise AdmissionError(f"{path}: Invalid value: {name!a}: must be no more than {most} characters")
 
 
 def check_schedule(schedule: str) -> None:
-    """Check the numbers of when a CronJob runs, if it says so by five fields; raises AdmissionError."""
+    """Check the numbers and words of when a CronJob runs, if it says so by five fields; raises AdmissionError."""
     fields = schedule.split()
     is_valid = len(fields) == len(_TIMES) and all(
         lowest <= float(number) <= highest
         for field, (lowest, highest) in zip(fields, _TIMES, strict=True)
         for number in _NUMBER.findall(_STEP.sub("", field))
     )
+    words = ((place, word) for place, field in enumerate(fields) for word in _WORD.findall(field.lower()))
+    is_valid = is_valid and all(word in _WORDS.get(place, "").split() for place, word in words)
     if schedule and not schedule.startswith("@") and not is_valid:
         raise AdmissionError(f"spec.schedule: Invalid value: {schedule[:64]!a}: is no schedule of cron")
 
@@ -62,7 +112,8 @@ def check_constraints(constraints: Sequence[TopologySpreadConstraint]) -> None:
 def check_containers(spec: PodSpec) -> None:
     """Check that a new pod has containers, and that nothing asks for less than nothing.
 
-    What cannot be overcommitted, such as devices and huge pages, needs a limit that is its request.
+    What cannot be overcommitted, such as devices and huge pages, needs a limit that is its request. What is asked for
+    the pod as a whole is enough for its containers.
 
     Raises:
         AdmissionError: it is not so.
@@ -71,9 +122,36 @@ def check_containers(spec: PodSpec) -> None:
         raise AdmissionError("spec.containers: Required value")
     for field, containers in (("containers", spec.containers), ("initContainers", spec.init_containers or ())):
         for index, each in enumerate(containers):
-            _check_both(each.resources, f"spec.{field}[{index}].resources")
-            _check_limited(each.resources, f"spec.{field}[{index}].resources")
-    _check_both(spec.resources, "spec.resources")
+            _check_resources(each.resources, f"spec.{field}[{index}].resources", is_container=True)
+    if spec.resources is not None:
+        _check_resources(spec.resources, "spec.resources")
+        _check_enough(spec, spec.resources)
+
+
+def _check_enough(spec: PodSpec, whole: ResourceRequirements) -> None:
+    """Upstream: pkg/apis/core/validation/validation.go, validatePodResourceConsistency."""
+    try:
+        asked = spec_requests(spec).total()
+    except QuantityError:
+        # What reads it tells of that.
+        return
+    for name, amount in (whole.requests or {}).items():
+        if (_nano(amount) or 0) < asked.get(name, 0):
+            text = f"must be greater than or equal to aggregate container requests of {written(asked[name])}"
+            raise AdmissionError(f"spec.resources.requests[{name[:64]}]: Invalid value: {str(amount)[:64]!a}: {text}")
+    for index, container in enumerate(spec.containers):
+        for name, amount in ((container.resources and container.resources.limits) or {}).items():
+            most = (whole.limits or {}).get(name)
+            if most is not None and (_nano(amount) or 0) > (_nano(most) or 0):
+                text = f"Invalid value: {str(amount)[:64]!a}: must be less than or equal to pod limits of {most}"
+                raise AdmissionError(f"spec.resources.containers[{index}][{name[:64]}].limits: {text}")
+
+
+def written(amount: int) -> str:
+    """Return an amount in units of 10**-9 as a quantity."""
+    if amount % 10**9 == 0:
+        return str(amount // 10**9)
+    return f"{amount // 10**6}m" if amount % 10**6 == 0 else f"{amount}n"
 
 
 def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
@@ -87,30 +165,33 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
             raise AdmissionError(f"{where}: must be an integer")
 
 
-def _check_both(resources: ResourceRequirements | None, path: str) -> None:
-    if resources is not None:
-        check_amounts(resources.limits, f"{path}.limits")
-        check_amounts(resources.requests, f"{path}.requests")
-
-
-def _check_limited(resources: ResourceRequirements | None, path: str) -> None:
-    """Upstream: pkg/apis/core/validation/validation.go, ValidateContainerResourceRequirements."""
+def _check_resources(resources: ResourceRequirements | None, path: str, *, is_container: bool = False) -> None:
+    """Upstream: pkg/apis/core/validation/validation.go, validateResourceRequirements."""
     if resources is None:
         return
-    limits = resources.limits or {}
-    for field, amounts in (("requests", resources.requests), ("limits", limits)):
-        for name in amounts or ():
-            if "/" not in name and name not in (CPU, MEMORY, EPHEMERAL_STORAGE) and not name.startswith(HUGEPAGES):
-                where = f"{path}.{field}[{name[:64]}]"
-                raise AdmissionError(
-                    f"{where}: Invalid value: {name[:64]!a}: must be a standard resource for containers"
-                )
-    for name, amount in (resources.requests or {}).items():
-        if name in (CPU, MEMORY, EPHEMERAL_STORAGE):
-            _check_below(amount, limits.get(name), name, path)
-            continue
-        if not is_scalar(name) or _nano(amount) is None:
-            continue
+    limits, requests = resources.limits or {}, resources.requests or {}
+    check_amounts(limits, f"{path}.limits")
+    check_amounts(requests, f"{path}.requests")
+    for where, name in (*((f"{path}.requests", n) for n in requests), *((f"{path}.limits", n) for n in limits)):
+        _check_resource_name(name, f"{where}[{name[:64]}]", is_container=is_container)
+    for name, amount in requests.items():
+        _check_request(name, amount, limits, path)
+    names = limits.keys() | requests.keys()
+    if any(map(is_hugepages, names)) and names.isdisjoint((CPU, MEMORY)):
+        raise AdmissionError(f"{path}: Forbidden: HugePages require cpu or memory")
+
+
+def _check_resource_name(name: str, where: str, *, is_container: bool) -> None:
+    if not is_container and not is_supported_pod_level_resource(name):
+        raise AdmissionError(f"{where}: Unsupported value: {name[:64]!a}: supported values: {_OF_PODS}")
+    if "/" not in name and name not in _OVERCOMMITTED and not is_hugepages(name):
+        raise AdmissionError(f"{where}: Invalid value: {name[:64]!a}: must be a standard resource for containers")
+
+
+def _check_request(name: str, amount: Quantity, limits: Mapping[str, Quantity], path: str) -> None:
+    if name in _OVERCOMMITTED:
+        _check_below(amount, limits.get(name), name, path)
+    elif is_scalar(name) and _nano(amount) is not None:
         if name not in limits:
             raise AdmissionError(f"{path}.limits: Required value: Limit must be set for non overcommitable resources")
         if _nano(limits[name]) != _nano(amount):

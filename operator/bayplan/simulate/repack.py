@@ -41,12 +41,17 @@ class Repacking:
         unplaced = Counter(_reason(messages.get((pod.namespace, pod.name), "")) for pod in lost)
         nodes = simulator.cache.nodes
         # A pod that finds no other node stays where it is.
+        ran = {pod.uid for pod in self.objects.pods if pod.pod.spec.node_name} | self.moved.keys()
+        joined = [
+            pod for pod in self.objects.pods if pod.uid not in ran and simulator.cache.node_of(pod.uid) is not None
+        ]
         kept = {*compress(nodes.names, nodes.in_use().tolist()), *(self.moved[pod.uid] for pod in lost)}
         return Repack(
             nodes_in_use_before=self.nodes_before,
             nodes_in_use=report.summary.nodes_in_use,
             emptied_nodes=max(self.nodes_before - len(kept), 0),
             placed=len(self.moved) - len(lost),
+            joined=len(joined),
             unplaced=dict(unplaced.most_common()),
             staying=self.staying,
         )
@@ -92,7 +97,8 @@ def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[
 def repack_lines(repack: Repack) -> Iterator[str]:
     """Yield what people are told: nodes before and after, and what stands in the way."""
     before, needed = repack.nodes_in_use_before, repack.nodes_in_use
-    yield f"{counted(before, 'node')} in use before, {needed} now; {repack.emptied_nodes} could be emptied"
+    joined = f" with {counted(repack.joined, 'pod')} that did not run before" if repack.joined else ""
+    yield f"{counted(before, 'node')} in use before, {needed} now{joined}; {repack.emptied_nodes} could be emptied"
     lost = sum(repack.unplaced.values())
     yield f"{counted(repack.placed, 'pod')} placed anew, {lost} found no node"
     for reason, count in repack.unplaced.items():

@@ -153,6 +153,8 @@ class Repack(_Reported):
     """How many fewer nodes are needed: those in use, and those of the pods that found no other."""
     placed: int
     """Pods that ran before and found a node."""
+    joined: int
+    """Pods that did not run before and are on a node now; the nodes in use before are counted without them."""
     unplaced: dict[str, int]
     """How many found none, by reason."""
     staying: dict[str, int]
@@ -198,20 +200,6 @@ class Comparison(_Reported):
 def encode(report: Report | Comparison) -> bytes:
     """The report as indented JSON text with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
-
-
-def schema() -> bytes:
-    """The JSON schema of what `encode` writes, as docs/simulate.schema.json has it."""
-    (report, comparison), components = msgspec.json.schema_components(
-        [Report, Comparison], ref_template="#/$defs/{name}"
-    )
-    described = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What bayplan simulate -o json writes, and with several --config",
-        "oneOf": [report, comparison],
-        "$defs": components,
-    }
-    return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
 
 
 def preemption(candidates: Sequence[Candidate]) -> Preemption:

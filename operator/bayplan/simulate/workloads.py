@@ -1,19 +1,20 @@
 """Objects whose controllers make pods, as files have them: cut to what decides which pods those are."""
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
-import msgspec
+from msgspec import structs
 
 from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
 from bayplan.api.objects import PodCondition, PodSpec
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.simulate.admission_policies import DEFAULT_NAMESPACE
-from bayplan.simulate.refusals import AdmissionError, check_name, check_schedule
+from bayplan.simulate.refusals import MAX_LABEL, AdmissionError, check_length, check_name, check_schedule, stored
 
 _APPS: Final = "apps/v1"
 _BATCH: Final = "batch/v1"
+_COUNTS: Final = ("replicas", "parallelism", "completions")
+_LONGEST_CRON_JOB: Final = 52
 
 
 class PodTemplateSpec(Struct, frozen=True):
@@ -152,6 +153,31 @@ class PodTemplate(Struct, frozen=True):
     template: PodTemplateSpec = PodTemplateSpec()
 
 
+class ScaleTarget(Struct, frozen=True):
+    """What an autoscaler scales, which is in its namespace."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class AutoscalerSpec(Struct, frozen=True):
+    """The spec of a HorizontalPodAutoscaler."""
+
+    scale_target_ref: ScaleTarget = ScaleTarget()
+    min_replicas: int | None = None
+
+
+class Autoscaler(Struct, frozen=True):
+    """An autoscaling HorizontalPodAutoscaler, which has a workload run `min_replicas` pods at least."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: AutoscalerSpec = AutoscalerSpec()
+
+
+AUTOSCALERS: Final = frozenset(
+    {("autoscaling/v1", "HorizontalPodAutoscaler"), ("autoscaling/v2", "HorizontalPodAutoscaler")}
+)
+
 Workload = Deployment | ReplicaSet | ReplicationController | StatefulSet | DaemonSet | Job | CronJob | PodTemplate
 
 WORKLOADS: Final[Mapping[tuple[str, str], type[Workload]]] = {
@@ -174,16 +200,12 @@ def completed(workload: Workload) -> Workload:
     Raises:
         AdmissionError: the API server would refuse it.
     """
-    meta = workload.metadata
-    check_name(meta.name)
-    namespace = meta.namespace or DEFAULT_NAMESPACE
-    check_name(namespace, "metadata.namespace")
+    meta = stored(workload.metadata, f"{type(workload).__name__}/", is_label=isinstance(workload, StatefulSet))
     path, template = template_of(workload)
     if not template.spec.containers:
         raise AdmissionError(f"{path}.spec.containers: Required value")
-    _CHECKS[type(workload)](workload)
-    uid = meta.uid or f"file:{type(workload).__name__}/{namespace}/{meta.name}"
-    return msgspec.structs.replace(workload, metadata=msgspec.structs.replace(meta, namespace=namespace, uid=uid))
+    _check(workload)
+    return structs.replace(workload, metadata=meta)
 
 
 def template_of(workload: Workload) -> tuple[str, PodTemplateSpec]:
@@ -195,62 +217,72 @@ def template_of(workload: Workload) -> tuple[str, PodTemplateSpec]:
     return "spec.template", workload.spec.template
 
 
-def _check_replicated(workload: Any) -> None:  # noqa: ANN401 - one of those with such a spec
-    spec: ReplicatedSpec = workload.spec
-    _check_count(spec.replicas, "spec.replicas")
-    if spec.selector is None:
-        raise AdmissionError("spec.selector: Required value")
-    matcher = compile_label_selector(spec.selector)
-    if matcher.error:
-        raise AdmissionError(f"spec.selector: {matcher.error}")
-    _check_selected(matches=matcher.matches(spec.template.metadata.labels))
+def autoscaled(workload: Workload, least: int) -> Workload:
+    """Return the workload with `least` replicas if it has fewer; one that has none is left alone, as by autoscalers."""
+    spec = getattr(workload, "spec", None)
+    replicas = getattr(spec, "replicas", 0)
+    if spec is None or replicas == 0 or (replicas or 1) >= least:
+        return workload
+    return structs.replace(workload, spec=structs.replace(spec, replicas=least))
 
 
-def _check_replication_controller(workload: ReplicationController) -> None:
-    spec = workload.spec
-    _check_count(spec.replicas, "spec.replicas")
+def asking_for_one_more(workload: Workload, there: int) -> Workload:
+    """Return the workload as it would ask for at least one pod more than the `there` it has, were it not done or held.
+
+    A DaemonSet, which has no number, and a PodTemplate are returned as they are.
+    """
+    match workload:
+        case Job():
+            return structs.replace(workload, spec=_running(workload.spec, there), status=JobStatus())
+        case CronJob():
+            template = workload.spec.job_template
+            template = structs.replace(template, spec=_running(template.spec, there))
+            return structs.replace(workload, spec=structs.replace(workload.spec, job_template=template))
+        case DaemonSet() | PodTemplate():
+            return workload
+    return structs.replace(workload, spec=structs.replace(workload.spec, replicas=there + 1))
+
+
+def _running(spec: JobSpec, there: int) -> JobSpec:
+    return structs.replace(spec, suspend=False, parallelism=there + 1, completions=None, completion_mode=None)
+
+
+def _check(workload: Workload) -> None:
+    path, spec = "spec", getattr(workload, "spec", None)
+    if isinstance(workload, CronJob):
+        path, spec = "spec.jobTemplate.spec", workload.spec.job_template.spec
+        check_schedule(workload.spec.schedule)
+        check_length(workload.metadata.name, _LONGEST_CRON_JOB)
+    if isinstance(workload, Job):
+        # The name is a label of its pods.
+        check_length(workload.metadata.name, MAX_LABEL)
+    counts = {name: getattr(spec, name, None) for name in _COUNTS}
+    if isinstance(spec, StatefulSetSpec):
+        counts["ordinals.start"] = spec.ordinals.start
+        for index, claim in enumerate(spec.volume_claim_templates or ()):
+            check_name(claim.metadata.name, f"spec.volumeClaimTemplates[{index}].metadata.name")
+    for name, count in counts.items():
+        if count is not None and count < 0:
+            raise AdmissionError(f"{path}.{name}: Invalid value: {count}: must be greater than or equal to 0")
+    # Without both the API server gives one of each.
+    if isinstance(spec, JobSpec) and spec.completion_mode == "Indexed" and spec.completions is None:
+        if spec.parallelism is not None:
+            raise AdmissionError(f"{path}.completions: Required value: when completion mode is Indexed")
+    elif isinstance(spec, ReplicationControllerSpec | ReplicatedSpec):
+        _check_selector(spec)
+
+
+def _check_selector(spec: ReplicatedSpec | ReplicationControllerSpec) -> None:
     labels = spec.template.metadata.labels or {}
-    # Without a selector the API server takes the labels of the template for it.
-    _check_selected(matches=bool(labels) and (spec.selector or labels).items() <= labels.items())
-
-
-def _check_selected(*, matches: bool) -> None:
+    if isinstance(spec, ReplicationControllerSpec):
+        # Without a selector the API server takes the labels of the template for it.
+        matches = bool(labels) and (spec.selector or labels).items() <= labels.items()
+    elif spec.selector is None:
+        raise AdmissionError("spec.selector: Required value")
+    else:
+        matcher = compile_label_selector(spec.selector)
+        if matcher.error:
+            raise AdmissionError(f"spec.selector: {matcher.error}")
+        matches = matcher.matches(labels)
     if not matches:
         raise AdmissionError("spec.template.metadata.labels: selector does not match template labels")
-
-
-def _check_stateful_set(workload: StatefulSet) -> None:
-    _check_replicated(workload)
-    _check_count(workload.spec.ordinals.start, "spec.ordinals.start")
-    for index, claim in enumerate(workload.spec.volume_claim_templates or ()):
-        check_name(claim.metadata.name, f"spec.volumeClaimTemplates[{index}].metadata.name")
-
-
-def _check_job_spec(spec: JobSpec, path: str = "spec") -> None:
-    _check_count(spec.parallelism, f"{path}.parallelism")
-    _check_count(spec.completions, f"{path}.completions")
-    # Without both the API server gives one of each.
-    if spec.completion_mode == "Indexed" and spec.completions is None and spec.parallelism is not None:
-        raise AdmissionError(f"{path}.completions: Required value: when completion mode is Indexed")
-
-
-def _check_cron_job(cron: CronJob) -> None:
-    check_schedule(cron.spec.schedule)
-    _check_job_spec(cron.spec.job_template.spec, "spec.jobTemplate.spec")
-
-
-def _check_count(count: int | None, path: str) -> None:
-    if count is not None and count < 0:
-        raise AdmissionError(f"{path}: Invalid value: {count}: must be greater than or equal to 0")
-
-
-_CHECKS: Final[Mapping[type, Callable[[Any], None]]] = {
-    Deployment: _check_replicated,
-    ReplicaSet: _check_replicated,
-    DaemonSet: _check_replicated,
-    StatefulSet: _check_stateful_set,
-    ReplicationController: _check_replication_controller,
-    Job: lambda job: _check_job_spec(job.spec),
-    CronJob: _check_cron_job,
-    PodTemplate: lambda _: None,
-}
