@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import FitError, Placement
-from bayplan.simulate.report import AttemptReport, node_verdicts, preemption
+from bayplan.simulate.report import AttemptReport, PodReport, node_verdicts, preemption
 
 Outcome = Placement | FitError
 
@@ -35,3 +36,15 @@ class Decision:
         compared = preemption(outcome.candidates) if traced and outcome.candidates else UNSET
         nominated = outcome.nominated_node_name or None
         return AttemptReport(None, nominated, victims, self.message, 0, nodes, compared, explanation)
+
+
+def pod_report(pod: PodInfo) -> PodReport:
+    """The report of a pod that was not tried yet."""
+    return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
+
+
+def gated_report(queued: QueuedPodInfo) -> PodReport:
+    """The report of a pod that a gate keeps from being tried."""
+    report = pod_report(queued.pod_info)
+    report.attempts.append(AttemptReport(None, None, [], queued.gating_message, 0))
+    return report
