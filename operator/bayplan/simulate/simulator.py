@@ -154,9 +154,13 @@ class Simulator:
         self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
 
     def advance(self, seconds: float) -> None:
-        """Have the queue's clock, which is the caller's from then on, go on: pods whose back-off is over are tried."""
+        """Have the queue's clock, which is the caller's from then on, go on: pods whose back-off is over are tried.
+
+        As in `bayplan run`, where time passes too, a rejected pod has those like it wait for news or their back-off.
+        """
         self._now = seconds
         self._between_pods = 0.0
+        self._attempts.decides_by_kind = True
         self.queue.flush(seconds)
 
     def depart(self, uid: str) -> None:
