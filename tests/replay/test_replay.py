@@ -56,8 +56,9 @@ def test_nodes_that_are_on_the_way_are_not_requested_twice():
     assert replayed(make_trace([(0.0, 500.0), (1.0, 500.0), (30.0, 500.0), (54.0, 500.0)])).nodes_made == 1
 
 
-def test_a_pod_that_no_node_takes_waits_and_gets_no_node():
+def test_a_pod_that_no_node_takes_waits_and_gets_no_node(caplog):
     outcome = replayed(make_trace([(0.0, 1.0)], templates=[make_template(cpu=5)]))
+    assert caplog.messages == []
     assert (outcome.waiting, outcome.nodes_made, outcome.core_hours_paid, outcome.paid_over_asked) == (1, 0, 0.0, 0.0)
 
 

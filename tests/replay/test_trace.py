@@ -58,6 +58,7 @@ def test_requests_may_stand_in_the_line_of_the_pod(read):
         ([{**HEADER, "templates": [{"name": "a", "requests": {"cpu": "x"}}]}], "1: templates[0].requests.cpu: "),
         ([HEADER, {**POD, "durationSeconds": "2"}], "2: durationSeconds: Expected float, got str"),
         ([HEADER, {**POD, "arrivalSeconds": -1}], "2: arrivalSeconds: Expected float >= 0"),
+        ([HEADER, {**POD, "priority": 2 * 10**9}], "2: priority: Expected int <= 1000000000"),
         ([HEADER, POD, {**POD, "arrivalSeconds": 0}], "3: arrivalSeconds: 0 is before the line above, 1"),
         ([HEADER, {**POD, "template": "no"}], '2: template: the header has none that is named "no"'),
         ([HEADER, {**POD, "requests": {}}], "2: template: give it or requests, one of the two"),

@@ -124,7 +124,7 @@ def _runs(flags: _Flags) -> "tuple[Sequence[Run], dict[str, SchedulerConfigurati
     given = sources(
         flags.trace, seeds=flags.seeds or 1, hours=flags.hours or DEFAULT_HOURS, scale=flags.scale or DEFAULT_SCALE
     )
-    if flags.pool == "fixed" and not any(pool.count for each in given for pool in each.trace.header.pools):
+    if flags.pool == "fixed" and not any(pool.count for pool in given[0].trace.header.pools):
         raise InputError("--pool: no pool of the trace has a count of nodes")
     runs = [Run(source, name, digest, settings) for source in given for name, digest in named.items()]
     return runs, {digest_of(each.configuration): each.configuration for each in each_configured}

@@ -25,6 +25,8 @@ from bayplan.simulate.documents import field_error
 from bayplan.simulate.input_files import InputFile, read_file
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
+_Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=10**9)]
+"""Those above are for the system's own pods, such as those of DaemonSets."""
 _Amounts = dict[str, Quantity]
 
 _LINES_A_PIECE: Final = 10_000
@@ -75,7 +77,7 @@ class PodTemplate(_Strict, frozen=True):
     requests: _Amounts
     node_selector: dict[str, str] = {}
     tolerations: list[StrictToleration] = []
-    priority: int = 0
+    priority: _Priority = 0
 
     def spec(self, scheduler_name: str, priority: int | None = None) -> PodSpec:
         """Return the spec of its pods."""
@@ -107,7 +109,7 @@ class TracePod(_Strict, frozen=True):
     template: str = ""
     requests: _Amounts | None = None
     """In place of a template."""
-    priority: int | None = None
+    priority: _Priority | None = None
     """In place of the template's."""
     owner: str = ""
     """The controller that makes the pod again when it is evicted; without one it is lost."""

@@ -88,8 +88,7 @@ class Simulator:
         self.frameworks = build_frameworks(
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
-        self._now = 0.0
-        self._between_pods = 1.0
+        self._now, self._between_pods = 0.0, 1.0
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
@@ -154,13 +153,13 @@ class Simulator:
         self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
 
     def advance(self, seconds: float) -> None:
-        """Have the queue's clock, which is the caller's from then on, go on: pods whose back-off is over are tried.
+        """Set the queue's clock, which only the caller moves from then on; pods whose back-off is over are tried.
 
-        As in `bayplan run`, where time passes too, a rejected pod has those like it wait for news or their back-off.
+        As in `bayplan run`, a rejected pod has those like it wait for news, or for the end of their back-off.
         """
-        self._now = seconds
-        self._between_pods = 0.0
+        self._now, self._between_pods = seconds, 0.0
         self._attempts.decides_by_kind = True
+        self._unchanged = 0
         self.queue.flush(seconds)
 
     def depart(self, uid: str) -> None:
