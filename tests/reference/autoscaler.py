@@ -20,15 +20,15 @@ def nodes_by_first_fit_decreasing(room, pods):
 
 
 def replayed_one_pod_a_node(pods, *, provision, end):
-    """Seconds of nodes, seconds of running pods, and waits, where a pod fills a node that goes once nobody wants it.
+    """Seconds of nodes and of running pods, and how many ran, where a pod fills a node that goes once nobody wants it.
 
-    `pods` are arrivals with durations. A node that is free, or new, takes whoever waits the longest.
+    `pods` are arrivals with durations. A node that is free, or new, takes one that waits.
     """
     departure, ready, arrival = range(3)
     events = [(at, arrival, duration) for at, duration in pods]
     heapify(events)
-    waiting, waits = deque(), []
-    on_the_way = nodes = running = 0
+    waiting = deque()
+    on_the_way = nodes = running = bound = 0
     node_seconds = pod_seconds = now = 0.0
     while events and events[0][0] <= end:
         at = events[0][0]
@@ -37,18 +37,16 @@ def replayed_one_pod_a_node(pods, *, provision, end):
         while events and events[0][0] == now:
             _, kind, duration = heappop(events)
             if kind == arrival:
-                waiting.append((now, duration))
+                waiting.append(duration)
             else:
                 free += 1
                 running -= kind == departure
                 on_the_way -= kind == ready
         for _ in range(min(free, len(waiting))):
-            came, duration = waiting.popleft()
-            waits.append(now - came)
-            heappush(events, (now + duration, departure, 0.0))
-            running, free = running + 1, free - 1
+            heappush(events, (now + waiting.popleft(), departure, 0.0))
+            running, free, bound = running + 1, free - 1, bound + 1
         nodes -= free
         for _ in range(len(waiting) - on_the_way):
             on_the_way, nodes = on_the_way + 1, nodes + 1
             heappush(events, (now + provision, ready, 0.0))
-    return node_seconds + nodes * (end - now), pod_seconds + running * (end - now), waits
+    return node_seconds + nodes * (end - now), pod_seconds + running * (end - now), bound

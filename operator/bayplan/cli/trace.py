@@ -7,7 +7,7 @@ from typing import Final
 import click
 from click.exceptions import Exit
 
-from bayplan.cli.flags import command
+from bayplan.cli.flags import a_number, command
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.errors import quote_unprintable
 from bayplan.config.flags import FILE_TEXT, flag
@@ -16,10 +16,18 @@ from bayplan.shown_text import counted
 _NOT_WRITTEN: Final = 1
 
 HOURS: Final = partial(
-    flag, "--hours FLOAT", "How many hours of it, from Monday 0:00 on; 24 by default.", type=click.FloatRange(0.1, 8760)
+    flag,
+    "--hours FLOAT",
+    "How many hours of it, from Monday 0:00 on; 24 by default.",
+    type=click.FloatRange(0.1, 8760),
+    callback=a_number,
 )
 SCALE: Final = partial(
-    flag, "--scale FLOAT", "How many times the load of the original; 1 by default.", type=click.FloatRange(0.001, 100)
+    flag,
+    "--scale FLOAT",
+    "How many times the load of the original; 1 by default.",
+    type=click.FloatRange(0.001, 100),
+    callback=a_number,
 )
 DEFAULT_HOURS: Final = 24.0
 DEFAULT_SCALE: Final = 1.0
