@@ -74,7 +74,6 @@ READING = {
     "web --kubeconfig": ("web", "--no-browser", "--kubeconfig"),
     "replay": ("replay", "--"),
     "replay --config": ("replay", "openb", "--config"),
-    "replay --results": ("replay", "openb", "--hours", "0.1", "--scale", "0.01", "--results"),
     "run --config": ("run", "--config"),
     "run --kubeconfig": ("run", "--kubeconfig"),
     "run --write-config-to": ("run", "--write-config-to"),
