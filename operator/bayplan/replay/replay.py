@@ -17,7 +17,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.replay.meter import Meter
 from bayplan.replay.outcome import Outcome, quantile, waits_of
 from bayplan.replay.pools import Pools, daemons_on
-from bayplan.replay.trace import Trace, TracePod
+from bayplan.replay.trace import PodTemplate, Trace, TracePod
 from bayplan.scheduler.cycle import FitError, Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
@@ -126,16 +126,15 @@ class Replay:
     def _come(self, traced: TracePod) -> None:
         """Have the scheduler learn of a pod, that of the trace or the next that its owner makes."""
         template = self._trace.template_of(traced)
-        pod = _Pod(traced, template.name, self._now, self._made(traced))
+        pod = _Pod(traced, template.name, self._now, self._made(traced, template))
         self._pods[pod.info.uid] = pod
         self._waiting[pod.template] += 1
         self._simulator.add(ClusterObjects(pods=[pod.info]))
 
-    def _made(self, traced: TracePod) -> PodInfo:
+    def _made(self, traced: TracePod, template: PodTemplate) -> PodInfo:
         """Make a pod, which shares with those before it whatever is alike."""
         self._pods_made += 1
         name = f"pod-{self._pods_made}"
-        template = self._trace.template_of(traced)
         key = (template.name, traced.priority, traced.owner)
         model = self._models.get(key)
         if model is None:
