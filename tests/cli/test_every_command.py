@@ -22,6 +22,9 @@ WRITING = [
     f"simulate --cluster {CLUSTER} -o json",
     f"web --no-browser --cluster {CLUSTER}",
     "demo --no-live --pods 5",
+    "trace generate openb --hours 0.1 --scale 0.01 -o -",
+    "replay openb --hours 0.1 --scale 0.01",
+    "replay openb --hours 0.1 --scale 0.01 -o json",
 ]
 """Commands that write to standard output, each in its way."""
 
@@ -69,6 +72,8 @@ READING = {
     "web --cluster": ("web", "--no-browser", "--cluster"),
     "web --config": ("web", "--no-browser", "--cluster", str(CLUSTER), "--config"),
     "web --kubeconfig": ("web", "--no-browser", "--kubeconfig"),
+    "replay": ("replay", "--"),
+    "replay --config": ("replay", "openb", "--config"),
     "run --config": ("run", "--config"),
     "run --kubeconfig": ("run", "--kubeconfig"),
     "run --write-config-to": ("run", "--write-config-to"),

@@ -32,6 +32,8 @@ INTERRUPTED: Final = 130
 _COMMANDS: Final = {
     "run": "Schedule the pods of a cluster that name one of our profiles.",
     "simulate": "Schedule pods from files, without a cluster.",
+    "replay": "Say what a day of pods costs with each configuration.",
+    "trace": "Make traces for replay.",
     "explain": "Ask a running scheduler why a pod is pending, or where it is.",
     "queue": "List the pods that wait for a running scheduler, and for what.",
     "web": "Show a cluster as a page: full nodes, and why pods wait.",

@@ -1,7 +1,6 @@
 """`bayplan demo`: pods come to a made-up cluster and go, packed and spread side by side."""
 
 import asyncio
-import math
 import os
 import shlex
 import shutil
@@ -16,7 +15,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import FAILED, INTERRUPTED
-from bayplan.cli.flags import command
+from bayplan.cli.flags import a_number, command
 from bayplan.config.flags import flag
 
 if TYPE_CHECKING:
@@ -36,13 +35,6 @@ _OWN_CLUSTER: Final = (
 )
 
 
-def _a_number(_context: click.Context, _option: click.Parameter, speed: float | None) -> float | None:
-    # NaN is neither below the least nor above the most.
-    if speed is not None and math.isnan(speed):
-        raise click.BadParameter("nan is not a number")
-    return speed
-
-
 @dataclass(frozen=True, kw_only=True)
 class _Flags:
     nodes: int = flag("--nodes INT", "Size of the cluster.", default=30, type=click.IntRange(1, 5000))
@@ -52,7 +44,7 @@ class _Flags:
         "--speed FLOAT",
         "Pods that come or go per second; by default done within seconds.",
         type=click.FloatRange(0.1, 1_000_000),
-        callback=_a_number,
+        callback=a_number,
     )
     live: bool = flag("--live/--no-live", "Draw in place, or print a line for each thing that happens.", default=True)
     web: bool = flag("--web", "Show the packed cluster, once it is full, on the page of bayplan web instead.")

@@ -1,6 +1,7 @@
 """Commands of click from functions that take groups of flags, and how the help of all of them looks."""
 
 import inspect
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -64,6 +65,13 @@ def command(
         return made
 
     return command_of
+
+
+def a_number(_context: click.Context, _option: click.Parameter, number: float | None) -> float | None:
+    """Refuse NaN, which is neither below the least of a range nor above the most; the callback of such flags."""
+    if number is not None and math.isnan(number):
+        raise click.BadParameter("nan is not a number")
+    return number
 
 
 def flag_values() -> dict[str, str]:

@@ -81,17 +81,8 @@ def print_comparison(printer: Printer, comparison: Comparison, *, is_summary: bo
 
     Where the columns do not fit the width there are several listings. A summary names no pods.
     """
-    letters = [_letter(index) for index in range(len(comparison.configurations))]
-    for letter, each in zip(letters, comparison.configurations, strict=True):
-        printer.line(f"{letter}: {each.config}")
     reports = [each.report for each in comparison.configurations]
-    rows = list(_rows(reports))
-    at_once = printer.columns_that_fit(_LABEL_WIDTH, _VALUE_WIDTH)
-    for first in range(0, len(reports), at_once):
-        chosen = slice(first, first + at_once)
-        printer.line()
-        columns = (Column(""), *(Column(letter, number=True) for letter in letters[chosen]))
-        printer.listing(columns, [(label, *cells[chosen]) for label, cells in rows])
+    letters = print_side_by_side(printer, [each.config for each in comparison.configurations], [*_rows(reports)])
     for letter, report in zip(letters, reports, strict=True):
         if report.repack is not UNSET:
             printer.line()
@@ -99,6 +90,22 @@ def print_comparison(printer: Printer, comparison: Comparison, *, is_summary: bo
                 printer.line(f"{letter}: {line}")
     if not is_summary:
         _print_moved(printer, letters, comparison.moved)
+
+
+def print_side_by_side(
+    printer: Printer, names: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]]
+) -> Sequence[str]:
+    """Print which letter stands for which name, and rows with a cell for each; return the letters."""
+    letters = [_letter(index) for index in range(len(names))]
+    for letter, name in zip(letters, names, strict=True):
+        printer.line(f"{letter}: {name}")
+    at_once = printer.columns_that_fit(_LABEL_WIDTH, _VALUE_WIDTH)
+    for first in range(0, len(names), at_once):
+        chosen = slice(first, first + at_once)
+        printer.line()
+        columns = (Column(""), *(Column(letter, number=True) for letter in letters[chosen]))
+        printer.listing(columns, [(label, *cells[chosen]) for label, cells in rows])
+    return letters
 
 
 def _rows(reports: Sequence[Report]) -> Iterator[tuple[str, Sequence[str]]]:

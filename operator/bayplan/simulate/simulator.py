@@ -3,47 +3,34 @@
 import logging
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from msgspec import structs
 
+from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.explain.trace import ExplanationTooLargeError
-from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, Outcome
 from bayplan.simulate.admission import created_at, latest_times
-from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
-from bayplan.simulate.drain import DrainedNode
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.given import Given
 from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use
-from bayplan.simulate.step import UNREAD, Reader, Reading, Step
+from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
 from bayplan.simulate.written_status import with_status
 
 logger = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class _Given:
-    """What came in besides nodes and pods to schedule."""
-
-    running: int = 0
-    finished: int = 0
-    other_schedulers: int = 0
-    skipped: list[SkippedPod] = field(default_factory=list)
-    ignored_kinds: dict[str, int] = field(default_factory=dict)
-    drained: list[DrainedNode] = field(default_factory=list)
 
 
 class Simulator:
@@ -88,7 +75,7 @@ class Simulator:
         self.frameworks = build_frameworks(
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
-        self._now = 0.0
+        self._now, self._between_pods = 0.0, 1.0
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
@@ -110,8 +97,8 @@ class Simulator:
         self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
         self._budgets = Budgets(self._budget_lister, as_evicted=True)
         self._evicted: set[str] = set()
-        self._given = _Given()
-        self._pending: list[PodInfo] = []
+        self._given = Given()
+        self._pending: dict[str, PodInfo] = {}
         self._reports: dict[str, PodReport] = {}
 
     @property
@@ -122,14 +109,11 @@ class Simulator:
     def add(self, objects: ClusterObjects) -> None:
         """Take in nodes, pods and what plugins look up, before or between decisions.
 
-        Pods that wait are queued by priority, then creation time, then in the order given.
+        Pods that wait are queued by priority, then creation time, then in the order given. Nodes are new.
         """
         self._fill_listers(objects.looked_up)
         given = self._given
-        given.skipped.extend(objects.skipped)
-        given.drained.extend(objects.drained)
-        for kind, count in objects.ignored_kinds.items():
-            given.ignored_kinds[kind] = given.ignored_kinds.get(kind, 0) + count
+        given.take(objects)
         waiting: list[PodInfo] = []
         for pod in objects.pods:
             self._moment = max([self._moment, *latest_times(pod)])
@@ -150,12 +134,41 @@ class Simulator:
         # After the pods that are on them: what these take is summed once for each node.
         for node in objects.nodes:
             self.cache.set_node(node)
+            self.queue.move_all(NODE_ADD, None, node)
         for pod in sorted(waiting, key=lambda pod: created_at(pod.pod)):
-            self._now += 1.0
+            self._now += self._between_pods
             self.queue.add(pod)
-            self._pending.append(pod)
+            self._pending[pod.uid] = pod
         self._unchanged = 0
         self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
+
+    def advance(self, seconds: float) -> None:
+        """Set the queue's clock, which only the caller moves from then on; pods whose back-off is over are tried.
+
+        As in `bayplan run`, a rejected pod has those like it wait for news, or for the end of their back-off.
+        """
+        self._now, self._between_pods = seconds, 0.0
+        self._attempts.decides_by_kind = True
+        self._unchanged = 0
+        self.queue.flush(seconds)
+
+    def depart(self, uid: str) -> None:
+        """Have a pod go, whether it has a node or waits: its room is free, and no report tells of it any more."""
+        # The version with the node is what tells waiting pods that room is there now.
+        placed = self.cache.pod(uid)
+        self.queue.delete(uid)
+        if placed is not None:
+            self.cache.remove_pod(uid)
+            self.queue.move_all(ASSIGNED_POD_DELETE, placed, None)
+        self._pending.pop(uid, None)
+        self._reports.pop(uid, None)
+        self._unchanged = 0
+
+    def remove_node(self, node: Node) -> None:
+        """Have a node go."""
+        self.cache.remove_node(node.metadata.name)
+        self.queue.move_all(NODE_DELETE, node, None)
+        self._unchanged = 0
 
     def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
         """What no plugin asked for is left out, as `bayplan run` does not watch it."""
@@ -192,7 +205,7 @@ class Simulator:
         self.seconds += self._clock() - started
         report = self._reports.get(step.pod.uid)
         if report is None:
-            report = self._reports[step.pod.uid] = _pod_report(step.pod)
+            report = self._reports[step.pod.uid] = pod_report(step.pod)
         report.attempts.append(step.attempt())
         return step
 
@@ -212,8 +225,8 @@ class Simulator:
 
     def report(self) -> Report:
         """The attempts so far, and the cluster as it stands."""
-        untried = (self.queue.get(pod.uid) for pod in self._pending if pod.uid not in self._reports)
-        gated = [_gated_report(queued) for queued in untried if queued is not None]
+        untried = (self.queue.get(uid) for uid in self._pending if uid not in self._reports)
+        gated = [gated_report(queued) for queued in untried if queued is not None]
         pods = [*self._reports.values(), *gated]
         return Report(pods, self._summary(pods, len(gated)))
 
@@ -308,13 +321,3 @@ class Simulator:
             decisions_per_second=round(attempts / seconds, 1) if seconds > 0 else 0.0,
             seconds=round(seconds, 6),
         )
-
-
-def _pod_report(pod: PodInfo) -> PodReport:
-    return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
-
-
-def _gated_report(queued: QueuedPodInfo) -> PodReport:
-    report = _pod_report(queued.pod_info)
-    report.attempts.append(AttemptReport(None, None, [], queued.gating_message, 0))
-    return report

@@ -8,8 +8,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.trace import Trace, trace_of
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.decision import Decision, FitError, Outcome, Placement
-from bayplan.simulate.report import AttemptReport, preemption
+from bayplan.simulate.report import AttemptReport, PodReport, preemption
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,3 +74,15 @@ class Step:
             if isinstance(outcome, FitError) and outcome.candidates:
                 told.preemption = preemption(outcome.candidates)
         return told
+
+
+def pod_report(pod: PodInfo) -> PodReport:
+    """The report of a pod that was not tried yet."""
+    return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
+
+
+def gated_report(queued: QueuedPodInfo) -> PodReport:
+    """The report of a pod that a gate keeps from being tried."""
+    report = pod_report(queued.pod_info)
+    report.attempts.append(AttemptReport(None, None, [], queued.gating_message, 0))
+    return report

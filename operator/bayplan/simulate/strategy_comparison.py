@@ -20,7 +20,6 @@ from bayplan.config.types import (
 )
 from bayplan.explain.explanation import outcome_text
 from bayplan.framework.causes import shown
-from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.demo_scene import Arrival, Departure, Event, Scene, Stage
@@ -113,7 +112,8 @@ class StrategyRun:
                 self.simulator.add(ClusterObjects(pods=[pod]))
             case Departure() if pod.uid not in self._evicted:
                 yield self._line(departure_line(pod, self.simulator.cache.node_of(pod.uid)))
-                self._depart(event)
+                self._departed += 1
+                self.simulator.depart(pod.uid)
         while (line := self._decide()) is not None:
             if line:
                 yield line
@@ -143,16 +143,6 @@ class StrategyRun:
         waiting = [queued.pod_info for queued in self.simulator.queue.queued()]
         coming = [self._pods[event.pod] for event in stage.events if isinstance(event, Arrival)]
         return ClusterObjects(nodes=list(self._nodes), pods=[*placed, *waiting, *coming])
-
-    def _depart(self, event: Departure) -> None:
-        # The version with the node is what tells waiting pods that room is there now.
-        uid = self._pods[event.pod].uid
-        placed = self.simulator.cache.pod(uid)
-        self._departed += 1
-        self.simulator.queue.delete(uid)
-        if placed is not None:
-            self.simulator.cache.remove_pod(uid)
-            self.simulator.queue.move_all(ASSIGNED_POD_DELETE, placed, None)
 
     def _decide(self) -> str | None:
         """Decide about the next pod; None when none is worth trying, and an empty line when it is told already."""

@@ -1,0 +1,144 @@
+"""`bayplan replay`: what a configuration costs over a day of pods that come and go."""
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from bayplan.cli.flags import command
+from bayplan.cli.trace import DEFAULT_HOURS, DEFAULT_SCALE, HOURS, SCALE
+from bayplan.config.errors import InputError
+from bayplan.config.flags import FILE_TEXT, flag, seconds
+from bayplan.shown_text import counted
+
+if TYPE_CHECKING:
+    from bayplan.config.types import SchedulerConfiguration
+    from bayplan.replay.outcome import Outcome
+    from bayplan.replay.runs import Run
+
+_DEFAULT: Final = "bayplan's default"
+_LINE: Final = 40
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Flags:
+    trace: str = flag(
+        "TRACE",
+        "A file of JSON lines, also compressed by gzip, or ci-fleet or openb.",
+        type=FILE_TEXT,
+    )
+    config: Sequence[Path] = flag(
+        "--config FILE",
+        "KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Several are compared.",
+        default=(),
+    )
+    pool: str = flag(
+        "--pool fixed|autoscaled",
+        "Whether there are always as many nodes as the trace counts, or as many as pods need.",
+        default="autoscaled",
+    )
+    scale_down_after: float = flag(
+        "--scale-down-after DURATION",
+        "How long a node is empty before it goes; 10m by default.",
+        default=600.0,
+        read=seconds,
+    )
+    provision: float = flag(
+        "--provision DURATION",
+        "How long a new node takes until it is ready; 60s by default.",
+        default=60.0,
+        read=seconds,
+    )
+    seeds: int | None = flag(
+        "--seeds INT",
+        "With ci-fleet or openb: how many traces, of which means are shown; 1 by default.",
+        type=click.IntRange(1, 1000),
+    )
+    hours: float | None = HOURS()
+    scale: float | None = SCALE()
+    results: Path | None = flag(
+        "--results FILE", "Where each result is added as a line of JSON; what is there is not run again."
+    )
+    plot: Path | None = flag("--plot FILE", "Where to draw nodes over time, of the first seed, as SVG.")
+    output: str = flag("--output -o text|json", "For people, or for programs.", default="text")
+
+
+@command(
+    examples=(
+        "bayplan replay ci-fleet --scale 0.1 --config examples/most-allocated.yaml --config now.yaml",
+        "bayplan replay openb --hours 48 --scale 0.05 --seeds 10 --results results.jsonl",
+        "bayplan replay trace.jsonl.gz --scale-down-after 5m --plot nodes.svg",
+    ),
+)
+def replay(flags: _Flags) -> None:
+    """Replay a day of pods that come and go, and say what nodes cost with each configuration.
+
+    The real engine decides, in virtual time. Nodes are made for pods that find none and go when they are empty, as an
+    autoscaler does it, unless --pool fixed. What is paid for is compared with what pods ask for, and with a bound that
+    no packing can go below.
+    """
+    # Imported here so that the overview of commands does not wait for numpy.
+    from bayplan.cli import nothing_collected  # noqa: PLC0415
+    from bayplan.replay.generators import GENERATORS  # noqa: PLC0415
+    from bayplan.replay.plot import svg  # noqa: PLC0415
+    from bayplan.replay.runs import keep_result, outcomes, results_in  # noqa: PLC0415
+    from bayplan.replay.summary import encode, print_summary, replayed  # noqa: PLC0415
+    from bayplan.simulate.tables import Printer  # noqa: PLC0415
+
+    if flags.trace not in GENERATORS and (flags.seeds, flags.hours, flags.scale) != (None, None, None):
+        raise click.UsageError(f"--seeds, --hours and --scale are about made-up traces: {' and '.join(GENERATORS)}")
+    with nothing_collected():
+        runs, configurations = _runs(flags)
+    done = {} if flags.results is None else results_in(flags.results)
+    missing = [each for each in dict.fromkeys(runs) if each not in done]
+    for run, outcome in _told(outcomes(missing, configurations), len(missing)):
+        done[run] = outcome
+        if flags.results is not None:
+            keep_result(flags.results, run, outcome)
+    named: dict[str, list[Outcome]] = {}
+    for run in runs:
+        named.setdefault(run.config, []).append(done[run])
+    if flags.plot is not None:
+        flags.plot.write_text(svg([(name, each[0]) for name, each in named.items()]))
+    results = [replayed(name, each) for name, each in named.items()]
+    if flags.output == "json":
+        sys.stdout.write(encode(results).decode())
+    else:
+        print_summary(Printer(sys.stdout), results)
+
+
+def _runs(flags: _Flags) -> "tuple[Sequence[Run], dict[str, SchedulerConfiguration]]":
+    """Return what is to be run, seed by seed, and the configurations by their digests."""
+    from bayplan.cli.simulation_input import configured  # noqa: PLC0415
+    from bayplan.replay.replay import PoolSettings  # noqa: PLC0415
+    from bayplan.replay.runs import Run, digest_of, sources  # noqa: PLC0415
+
+    each_configured = [configured(each, None, ()) for each in flags.config or (None,)]
+    for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
+        click.echo(line, err=True)
+    named = {str(each.file or _DEFAULT): digest_of(each.configuration) for each in each_configured}
+    settings = PoolSettings(flags.pool == "autoscaled", flags.scale_down_after, flags.provision)
+    given = sources(
+        flags.trace, seeds=flags.seeds or 1, hours=flags.hours or DEFAULT_HOURS, scale=flags.scale or DEFAULT_SCALE
+    )
+    if flags.pool == "fixed" and not any(pool.count for pool in given[0].trace.header.pools):
+        raise InputError("--pool: no pool of the trace has a count of nodes")
+    runs = [Run(source, name, digest, settings) for source in given for name, digest in named.items()]
+    return runs, {digest_of(each.configuration): each.configuration for each in each_configured}
+
+
+def _told(done: "Iterable[tuple[Run, Outcome]]", total: int) -> "Iterator[tuple[Run, Outcome]]":
+    """Yield what is done; on a terminal a line says how many runs there are and were."""
+
+    def tell(text: str) -> None:
+        if sys.stderr.isatty():
+            click.echo(f"\r{text:<{_LINE}}\r", nl=False, err=True)
+
+    tell(f"0 of {counted(total, 'replay')} done")
+    for number, each in enumerate(done, 1):
+        tell(f"{number} of {counted(total, 'replay')} done")
+        yield each
+    tell("")

@@ -1,0 +1,134 @@
+"""Many replays, in as many processes as there are cores, and the file of those that are done."""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import lru_cache
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+
+import msgspec
+
+from bayplan import __version__
+from bayplan.config.convert import to_effective_yaml
+from bayplan.config.errors import InputError
+from bayplan.config.types import SchedulerConfiguration
+from bayplan.replay.generators import GENERATORS, generate
+from bayplan.replay.outcome import Outcome
+from bayplan.replay.replay import PoolSettings, Replay
+from bayplan.replay.trace import Trace, read_trace
+from bayplan.simulate.documents import field_error
+from bayplan.simulate.input_files import STDIN, InputFile, read_file
+
+
+class TraceSource(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a trace comes from: a file, or a generator with what it is given."""
+
+    name: str
+    digest: str = ""
+    """Of the file."""
+    seed: int = 0
+    hours: float = 0.0
+    scale: float = 0.0
+
+    @property
+    def trace(self) -> Trace:
+        """The trace, read or made anew unless it was the last one."""
+        return _trace(self)
+
+
+class Run(msgspec.Struct, frozen=True, rename="camel"):
+    """What tells one replay from all others, so that none has to be run twice."""
+
+    source: TraceSource
+    config: str
+    """The file, as people gave it."""
+    configuration_digest: str
+    settings: PoolSettings
+    version: str = __version__
+
+
+class Done(msgspec.Struct, frozen=True, rename="camel"):
+    """A run with its outcome: a line of the file of results."""
+
+    run: Run
+    outcome: Outcome
+
+
+@lru_cache(maxsize=1)
+def _trace(source: TraceSource) -> Trace:
+    if source.name in GENERATORS:
+        return generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale)
+    return read_trace(source.name)
+
+
+def sources(name: str, *, seeds: int, hours: float, scale: float) -> list[TraceSource]:
+    """Return the generator of that name with the seeds from 1 on, or the file.
+
+    Raises:
+        InputError: the file cannot be read, is standard input, or is no trace.
+    """
+    if name in GENERATORS:
+        return [TraceSource(name, seed=seed, hours=hours, scale=scale) for seed in range(1, seeds + 1)]
+    if name == STDIN:
+        raise InputError("-: a trace is read more than once: give a file")
+    source = TraceSource(name, sha256(read_file(InputFile(name))).hexdigest())
+    _ = source.trace
+    return [source]
+
+
+def digest_of(configuration: SchedulerConfiguration) -> str:
+    """Return what two configurations have in common only if they decide alike."""
+    return sha256(to_effective_yaml(configuration).encode()).hexdigest()
+
+
+def results_in(path: Path) -> dict[Run, Outcome]:
+    """Return what a file of results holds; nothing if it is not there yet.
+
+    Raises:
+        InputError: it cannot be read, or a line of it is no result.
+    """
+    if not path.exists():
+        return {}
+    found: dict[Run, Outcome] = {}
+    file = InputFile(str(path))
+    for number, line in enumerate(read_file(file).splitlines(), 1):
+        try:
+            done = msgspec.json.decode(line, type=Done)
+        except msgspec.DecodeError as error:
+            raise InputError(f"{file.shown}:{number}: {field_error(error)}") from None
+        found[done.run] = done.outcome
+    return found
+
+
+def keep_result(path: Path, run: Run, outcome: Outcome) -> None:
+    """Add a line to the file of results, whole or not at all.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    with path.open("ab", buffering=0) as opened:
+        opened.write(msgspec.json.encode(Done(run, outcome)) + b"\n")
+
+
+def outcomes(
+    runs: Sequence[Run], configurations: Mapping[str, SchedulerConfiguration]
+) -> Iterator[tuple[Run, Outcome]]:
+    """Replay each run, whose configuration stands under its digest, and yield each as it is done."""
+    workers = min(len(runs), os.cpu_count() or 1)
+    if workers <= 1:
+        for run in runs:
+            yield run, _outcome(run, configurations[run.configuration_digest])
+        return
+    # A worker ends on Ctrl-C without a word.
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, signal.signal, (signal.SIGINT, signal.SIG_DFL)) as executor:
+        started = {executor.submit(_outcome, run, configurations[run.configuration_digest]): run for run in runs}
+        for future in as_completed(started):
+            yield started[future], future.result()
+
+
+def _outcome(run: Run, configuration: SchedulerConfiguration) -> Outcome:
+    return Replay(run.source.trace, configuration, run.settings).run()

@@ -1,0 +1,66 @@
+import pytest
+from tests.replay.traces import make_trace
+
+from bayplan.config.errors import InputError
+from bayplan.config.load import default_configuration
+from bayplan.config.types import ScoringStrategyType
+from bayplan.replay.replay import PoolSettings
+from bayplan.replay.runs import Run, TraceSource, digest_of, keep_result, outcomes, results_in, sources
+from bayplan.replay.trace import trace_lines
+from bayplan.simulate.strategy_comparison import strategy_configuration
+
+CONFIGURATIONS = {
+    digest_of(each): each
+    for each in (default_configuration(), strategy_configuration(ScoringStrategyType.LEAST_ALLOCATED))
+}
+
+
+@pytest.fixture
+def trace_file(tmp_path):
+    path = tmp_path / "trace.jsonl"
+    path.write_bytes(b"".join(trace_lines(make_trace([(0.0, 100.0), (10.0, 50.0)]))))
+    return path
+
+
+def runs_of(source):
+    return [Run(source, f"config-{number}", digest, PoolSettings()) for number, digest in enumerate(CONFIGURATIONS)]
+
+
+def test_runs_in_several_processes_give_what_each_gives_by_itself(trace_file):
+    (source,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    runs = runs_of(source)
+    together = dict(outcomes(runs, CONFIGURATIONS))
+    assert set(together) == set(runs)
+    for run in runs:
+        ((_, alone),) = outcomes([run], CONFIGURATIONS)
+        assert together[run].node_hours == alone.node_hours > 0
+
+
+def test_results_are_found_again_in_their_file(trace_file, tmp_path):
+    (source,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    path = tmp_path / "results.jsonl"
+    assert results_in(path) == {}
+    done = dict(outcomes(runs_of(source), CONFIGURATIONS))
+    for run, outcome in done.items():
+        keep_result(path, run, outcome)
+    assert results_in(path) == done
+
+
+def test_a_trace_that_changed_is_another_run(trace_file):
+    (before,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    trace_file.write_bytes(b"".join(trace_lines(make_trace([(0.0, 100.0)]))))
+    (after,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    assert before != after
+
+
+def test_a_generator_has_a_trace_for_each_seed():
+    assert sources("openb", seeds=2, hours=3.0, scale=0.5) == [
+        TraceSource("openb", seed=seed, hours=3.0, scale=0.5) for seed in (1, 2)
+    ]
+
+
+def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path):
+    path = tmp_path / "results.jsonl"
+    path.write_text('{"run": 1}\n')
+    with pytest.raises(InputError, match=r"results\.jsonl:1: run: Expected object, got int"):
+        results_in(path)
