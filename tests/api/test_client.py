@@ -10,10 +10,11 @@ from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, HalfReply, Redirect, Refuse, Reset
 from tests.waiting import Sleeps
 
-from bayplan.api.client import MAX_THROTTLED_TRIES, decode_status
+from bayplan.api.client import MAX_THROTTLED_TRIES
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
 from bayplan.api.kinds import path_segment
+from bayplan.api.response import decode_status
 from bayplan.api.token_source import StaticToken, TokenFile
 
 

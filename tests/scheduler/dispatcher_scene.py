@@ -9,7 +9,7 @@ from itertools import count
 
 from tests.waiting import Sleeps, until
 
-from bayplan.api.client import ApiResponse
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.dispatcher import Dispatcher
 

@@ -7,9 +7,10 @@ from tests.faults.api_server import FakeApiServer
 from tests.faults.faults import BlackHole, Delay, DropReply, Garbage, HalfReply, Redirect, Refuse, RequestFault, Reset
 from tests.scheduler.binder_scene import BINDING, PODS, Scene
 
-from bayplan.api.client import ApiClient, ApiResponse
+from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.binder import BindError, BindResult
 from bayplan.scheduler.turns import Turns
 

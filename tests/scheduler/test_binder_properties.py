@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scheduler.binder_scene import Scene
 
-from bayplan.api.client import ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.binder import BindError, BindResult
 
 

@@ -4,8 +4,8 @@ import json
 import pytest
 from tests.scheduler.dispatcher_scene import Scene, call_to, settle, warnings
 
-from bayplan.api.client import ApiResponse
 from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.response import ApiResponse
 
 
 async def test_binds_run_at_once_up_to_their_limit():

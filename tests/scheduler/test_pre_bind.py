@@ -6,7 +6,7 @@ import pytest
 from tests.plugins.volume_scenes import claim, delayed_class, pod_with, ref, volume
 from tests.scheduler.scene import Scene
 
-from bayplan.api.client import ApiResponse
+from bayplan.api.response import ApiResponse
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
 from bayplan.framework.status import SUCCESS, Code, Status, WaitFor, Write

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import re
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -17,7 +16,8 @@ from pyreqwest.proxy import ProxyBuilder
 
 from bayplan import __version__
 from bayplan.api.credentials import Credentials
-from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.response import ApiResponse, parse_retry_after
 from bayplan.api.token_bucket import TokenBucket
 from bayplan.api.trust import without_system_roots
 
@@ -33,58 +33,6 @@ _ROLES_PAUSE_SECONDS = 0.5
 # How much of an answer may arrive before it is read. By default 2 MiB, which every watch takes, and keeps in the
 # client's allocator, whenever the loop is held up; this is still 128 MiB a second at a round trip of two milliseconds.
 _WATCH_AHEAD_BYTES = 256 << 10
-
-
-class ApiResponse(msgspec.Struct, frozen=True, gc=False):
-    """An answer, whatever its status; `retry_after` is in seconds when the server gave one."""
-
-    status: int
-    body: bytes
-    retry_after: float | None = None
-
-    @property
-    def reason(self) -> str:
-        """The reason that the API server gave, as `NotFound`; empty where the answer is not its own."""
-        return decode_status(self.body)[0]
-
-    @property
-    def problem(self) -> str:
-        """Why the API server did not do what it was asked, as reason and message; relied on for Events and logs."""
-        return ": ".join(filter(None, decode_status(self.body)))
-
-    @property
-    def is_refused_by_admission(self) -> bool:
-        """Whether a webhook, a policy or a quota refused the write, or a webhook failed: it was not carried out.
-
-        The API server says that in words alone (upstream: apiserver/pkg/admission/plugin/webhook/errors,
-        plugin/policy/validating/dispatcher.go, plugin/resourcequota/controller.go).
-        """
-        return self.status >= 400 and _ADMISSION_REFUSAL.search(decode_status(self.body)[1]) is not None
-
-
-_ADMISSION_REFUSAL = re.compile(
-    r'failed calling webhook "|admission webhook ".*" denied the request|denied request: |exceeded quota: ', re.DOTALL
-)
-
-
-class _Status(msgspec.Struct):
-    reason: str = ""
-    message: str = ""
-
-
-_status_decoder = msgspec.json.Decoder(_Status)
-
-
-def decode_status(body: bytes) -> tuple[str, str]:
-    """Return (reason, message) of an API Status; of anything else, ("", the start of the body).
-
-    Relied on for Events and logs; never raises.
-    """
-    try:
-        status = _status_decoder.decode(body)
-    except DECODE_ERRORS:
-        return "", body[:200].decode("utf-8", errors="replace").strip()
-    return status.reason, status.message
 
 
 class _Request(msgspec.Struct, frozen=True, gc=False):
@@ -340,8 +288,3 @@ class ApiClient:
             raise UnreachableError(f"{self._credentials.server}: {error.strerror}") from error
         self._origin = f"{parts.scheme}://{name}:{port}{parts.path}"
         return builder.resolve(name, str(found[0][4][0]), port)
-
-
-def parse_retry_after(value: str | None) -> float | None:
-    """Return the seconds of a Retry-After header, or None; API servers send no dates there."""
-    return float(value) if value is not None and value.isascii() and value.isdigit() else None

@@ -8,10 +8,11 @@ from typing import Final
 import aiohttp
 import msgspec
 
-from bayplan.api.client import USER_AGENT, decode_status, parse_retry_after
+from bayplan.api.client import USER_AGENT
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.meta_objects import is_later_version
+from bayplan.api.response import decode_status, parse_retry_after
 
 # The largest object a server sends is some megabytes; a line without end is a broken or hostile peer.
 MAX_LINE_BYTES = 64 * 1024 * 1024

@@ -2,9 +2,10 @@
 
 from http import HTTPStatus
 
-from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.live_paths import RefusedQuestionError
+from bayplan.api.response import ApiResponse, decode_status
 
 
 class ClientError(RefusedQuestionError):

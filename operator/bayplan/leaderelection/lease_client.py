@@ -7,9 +7,10 @@ from http import HTTPStatus
 
 import msgspec
 
-from bayplan.api.client import ApiClient, ApiResponse
+from bayplan.api.client import ApiClient
 from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, UnreachableError
 from bayplan.api.kinds import path_segment
+from bayplan.api.response import ApiResponse
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.leaderelection.elector import Answer, Create, Missing, Problem, Read, Update
 from bayplan.leaderelection.lease import API_VERSION, LABEL, Lease, LeaseLock, new_lease, read_lease, read_leases

@@ -8,9 +8,10 @@ from enum import Enum
 from math import inf
 from time import monotonic
 
-from bayplan.api.client import ApiClient, ApiResponse
+from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
+from bayplan.api.response import ApiResponse
 from bayplan.api.watch_event import read_pod
 from bayplan.cache.cache import is_finished
 from bayplan.framework.interface import Binding

@@ -8,7 +8,8 @@ from functools import partial
 from time import perf_counter
 from typing import Final
 
-from bayplan.api.client import ApiClient, ApiResponse
+from bayplan.api.client import ApiClient
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall, namespace_of
 from bayplan.scheduler.cancellation import logged
 from bayplan.scheduler.event_queue import EventQueue, EventWrite, event_write

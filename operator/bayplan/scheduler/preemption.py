@@ -8,9 +8,9 @@ from time import perf_counter
 
 import msgspec
 
-from bayplan.api.client import ApiResponse
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.quantity import QuantityError
+from bayplan.api.response import ApiResponse
 from bayplan.api.watch_event import Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo

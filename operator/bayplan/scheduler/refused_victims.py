@@ -8,8 +8,8 @@ from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
-from bayplan.api.client import ApiResponse
 from bayplan.api.errors import DECODE_ERRORS
+from bayplan.api.response import ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.scheduler.api_calls import ApiCall, delete_call, eviction_call

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from bayplan.api.client import ApiClient, ApiResponse
+from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.pod_patches import PodPatch

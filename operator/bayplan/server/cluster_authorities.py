@@ -5,8 +5,9 @@ import logging
 
 import msgspec
 
-from bayplan.api.client import ApiClient, decode_status
+from bayplan.api.client import ApiClient
 from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, CredentialsError, UnreachableError
+from bayplan.api.response import decode_status
 from bayplan.server.serving_tls import checked_authorities
 
 logger = logging.getLogger(__name__)

@@ -11,8 +11,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from bayplan.api.client import ApiClient, ApiResponse, decode_status
+from bayplan.api.client import ApiClient
 from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, UnreachableError
+from bayplan.api.response import ApiResponse, decode_status
 from bayplan.cache.recently_used import RecentlyUsed
 
 logger = logging.getLogger(__name__)

@@ -4,8 +4,8 @@ import pytest
 from tests.builders import make_pod_info
 from tests.scheduler.extender.scene import at, clients
 
-from bayplan.api.client import ApiResponse
 from bayplan.api.errors import UnreachableError
+from bayplan.api.response import ApiResponse
 from bayplan.config.connections import Extender, ExtenderManagedResource
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.binder import BindError, BindResult

@@ -9,7 +9,7 @@ from tests.builders import make_pod
 from tests.scheduler import scene
 from tests.waiting import Sleeps
 
-from bayplan.api.client import ApiResponse
+from bayplan.api.response import ApiResponse
 from bayplan.framework.interface import PostFilterResult
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.scheduler.dispatcher import Dispatcher
