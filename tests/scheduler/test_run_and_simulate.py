@@ -17,6 +17,7 @@ from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.plugin_sets import merge_plugins
 from bayplan.config.types import PluginEntry, Plugins, PluginSet
 from bayplan.controller import build
+from bayplan.framework.status import Traits
 from bayplan.scheduler import engines
 from bayplan.simulate import simulator
 
@@ -197,7 +198,10 @@ def refuse_to_bind(monkeypatch):
         def build_frameworks(*args, made=module.build_frameworks, **kwargs):
             frameworks = made(*args, **kwargs)
             for framework in frameworks.values():
-                framework.pre_binds = [*framework.pre_binds, SimpleNamespace(name="Picky", pre_bind=pre_bind)]
+                framework.pre_binds = [
+                    *framework.pre_binds,
+                    SimpleNamespace(name="Picky", traits=Traits(), pre_bind=pre_bind),
+                ]
             return frameworks
 
         monkeypatch.setattr(module, "build_frameworks", build_frameworks)
