@@ -16,8 +16,6 @@ from tests.simulate.field_errors import (
     spread,
 )
 
-from bayplan.simulate.openapi import published_errors
-
 
 @pytest.mark.parametrize(
     ("port", "message"),
@@ -343,11 +341,3 @@ def test_devices_come_whole(amount):
         f"spec.containers[0].resources.limits[example.com/gpu]: Invalid value: '{amount}': must be an integer"
     ]
     assert errors_of_container(resources={"limits": {"example.com/gpu": "2e0"}}) == []
-
-
-@pytest.mark.parametrize(("kind", "group"), [("Deployment", "apps"), ("Job", "batch")])
-def test_a_missing_api_version_is_what_is_said_of_kinds_of_a_group(kind, group):
-    (error,) = published_errors("", kind, {"kind": kind})
-    assert str(error) == f'apiVersion: Required value: kind "{kind}" is none of v1'
-    (error,) = published_errors("v1", kind, {"apiVersion": "v1", "kind": kind})
-    assert str(error) == f'kind: no matches for kind "{kind}" in version "v1"'
