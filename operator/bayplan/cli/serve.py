@@ -97,8 +97,10 @@ def serve(
         named = configuration.client_connection.kubeconfig
         file = flags.kubeconfig or (Path(named) if named else None)
         credentials = load_credentials(file, flags.context, master=flags.master)
-        # The role of an installation's replicas allows no look at other Leases, and they are not to wait for it.
-        is_replica = configuration.leader_election.leader_elect and "KUBERNETES_SERVICE_HOST" in os.environ
+        # The role of an installation's replicas allows no look at other Leases, and they are not to wait for it. They
+        # are pods, or the file tells them to contend.
+        by_hand = bool(election.leader_elect) and "KUBERNETES_SERVICE_HOST" not in os.environ
+        is_replica = configuration.leader_election.leader_elect and not by_hand
         parts = build(
             configuration,
             credentials,
