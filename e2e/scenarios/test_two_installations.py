@@ -11,6 +11,7 @@ from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.process import STOP_SECONDS
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.outcomes import configuration, metric, wait_bound
 
@@ -99,9 +100,13 @@ def test_what_a_user_starts_beside_an_installation_stands_by_says_for_whom_and_w
 def test_who_is_told_not_to_contend_beside_an_installation_is_refused(
     plane: ControlPlane, installed: BayplanProcess, tmp_path: Path
 ) -> None:
-    with start(plane, tmp_path, elects=False, heeds=True) as second:
+    # It ends before it is ready.
+    second = start(plane, tmp_path, elects=False, heeds=True)
+    try:
         assert second.wait() == 2, second.log_tail()
         assert "holds the lease default/installed and schedules pods of bayplan: " in second.log_tail()
+    finally:
+        second.stop(STOP_SECONDS)
 
 
 def writes_of_second(plane: ControlPlane) -> list[str]:
