@@ -73,9 +73,10 @@ class DefaultPreemption:
         if wait := seconds_until_allowed(pod, delay, self._clock()):
             text = f"not eligible before preemptionDelaySeconds={delay} have passed since the pod was created."
             return _no(text, None, wait)
-        count = len(rows_where_preemption_might_help(rejections))
-        start = crc32(pod.uid.encode(errors="replace")) % count if count else 0
-        findings = self._dry_run.run(pod, rejections, start=start, wanted=self._calculate_num_candidates(count))
+        rows = rows_where_preemption_might_help(rejections)
+        start = crc32(pod.uid.encode(errors="replace")) % len(rows) if len(rows) else 0
+        wanted = self._calculate_num_candidates(len(rows))
+        findings = self._dry_run.run(pod, rejections, rows, start=start, wanted=wanted)
         if not findings.candidates and findings.errors:
             return PostFilterResult(Status(Code.ERROR, (f"preemption: {_aggregate(findings.errors)}",)))
         if not findings.candidates:

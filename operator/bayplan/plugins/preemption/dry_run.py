@@ -127,10 +127,12 @@ class DryRun:
         self._kept.release_unused()
         self._used.clear()
 
-    def run(self, pod: PodInfo, rejections: Rejections, *, start: int, wanted: int) -> Findings:
-        """Visit the nodes from the one at `start` on until `wanted` candidates are found, one without violations."""
+    def run(self, pod: PodInfo, rejections: Rejections, rows: Rows, *, start: int, wanted: int) -> Findings:
+        """Visit the nodes from the one at `start` on until `wanted` candidates are found, one without violations.
+
+        `rows` are those that `rows_where_preemption_might_help` found.
+        """
         findings = Findings()
-        rows = rows_where_preemption_might_help(rejections)
         findings.reasons[NOT_HELPFUL] = len(rejections.rows) - len(rows)
         if not len(rows):
             return findings
@@ -138,6 +140,8 @@ class DryRun:
         findings.evictable_from = lower.evictable_from
         has_victims = lower.counts[rows] > 0
         findings.reasons[NO_VICTIMS] = int(np.count_nonzero(~has_victims))
+        if not has_victims.any():
+            return findings
         order = np.roll(rows, -start)
         order = order[lower.counts[order] > 0]
         scratch = self._scratch = self._scratch or ShadowTable(self.nodes)
