@@ -5,9 +5,10 @@ import pytest
 from tests.replay.traces import make_trace, replayed
 
 from bayplan.replay.outcome import quantile
-from bayplan.replay.summary import encode, mean_of, print_summary
+from bayplan.replay.summary import mean_of, print_summary
 from bayplan.replay.summary import replayed as summed_up
 from bayplan.replay.trace import TracePod
+from bayplan.simulate.report import encode
 from bayplan.simulate.tables import Printer
 
 OUTCOME = replayed(make_trace([(0.0, 100.0)]))
@@ -48,6 +49,6 @@ def test_waits_are_told_by_priority_where_there_are_several():
 
 
 def test_programs_get_every_outcome_and_the_means():
-    (told,) = json.loads(encode([summed_up("a", [OUTCOME])]))["configurations"]
+    (told,) = json.loads(encode([summed_up("a", [OUTCOME])]))
     assert told["paidOverAsked"]["mean"] == OUTCOME.paid_over_asked
     assert told["outcomes"][0]["nodeHours"] == OUTCOME.node_hours

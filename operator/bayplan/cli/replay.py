@@ -85,7 +85,8 @@ def replay(flags: _Flags) -> None:
     from bayplan.replay.generators import GENERATORS  # noqa: PLC0415
     from bayplan.replay.plot import svg  # noqa: PLC0415
     from bayplan.replay.runs import keep_result, outcomes, results_in  # noqa: PLC0415
-    from bayplan.replay.summary import encode, print_summary, replayed  # noqa: PLC0415
+    from bayplan.replay.summary import print_summary, replayed  # noqa: PLC0415
+    from bayplan.simulate.report import encode  # noqa: PLC0415
     from bayplan.simulate.tables import Printer  # noqa: PLC0415
 
     if flags.trace not in GENERATORS and (flags.seeds, flags.hours, flags.scale) != (None, None, None):
@@ -105,7 +106,7 @@ def replay(flags: _Flags) -> None:
         flags.plot.write_text(svg([(name, each[0]) for name, each in named.items()]))
     results = [replayed(name, each) for name, each in named.items()]
     if flags.output == "json":
-        sys.stdout.write(encode(results).decode())
+        sys.stdout.write(encode({"configurations": results}).decode())
     else:
         print_summary(Printer(sys.stdout), results)
 

@@ -7,13 +7,12 @@ from typing import Final
 import click
 from click.exceptions import Exit
 
+from bayplan.cli import FAILED
 from bayplan.cli.flags import a_number, command
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.errors import quote_unprintable
 from bayplan.config.flags import FILE_TEXT, flag
 from bayplan.shown_text import counted
-
-_NOT_WRITTEN: Final = 1
 
 HOURS: Final = partial(
     flag,
@@ -81,5 +80,5 @@ def generate(flags: _Flags) -> None:
             raise
         reason = error.strerror or str(error)
         click.echo(f"{shown}: cannot be written: {reason}", err=True)
-        raise Exit(_NOT_WRITTEN) from None
+        raise Exit(FAILED) from None
     click.echo(f"{shown}: {counted(len(made.pods), 'pod')}", err=True)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from bayplan.cache.resources import CPU
 from bayplan.replay.bound import LowerBound
 from bayplan.replay.outcome import Moment
 from bayplan.replay.pools import Pools
@@ -51,5 +52,5 @@ class Meter:
 
     def pod(self, template: str, count: int) -> None:
         """Count so many more pods on nodes, or fewer."""
-        self._asked_milli += count * self._asked[template].get("cpu", 0)
+        self._asked_milli += count * self._asked[template].get(CPU, 0)
         self._bound.change(template, count)

@@ -69,11 +69,6 @@ def replayed(config: str, outcomes: Sequence[Outcome]) -> ReplayedConfiguration:
     )
 
 
-def encode(configurations: Sequence[ReplayedConfiguration]) -> bytes:
-    """Return the configurations as indented JSON text with a newline at its end."""
-    return msgspec.json.format(msgspec.json.encode({"configurations": configurations}), indent=2) + b"\n"
-
-
 def print_summary(printer: Printer, configurations: Sequence[ReplayedConfiguration]) -> None:
     """Print which letter stands for which configuration, and a column of figures for each."""
     rows = [*_rows([each.outcomes for each in configurations])]

@@ -197,8 +197,8 @@ class Comparison(_Reported):
     """In the order of namespace and name."""
 
 
-def encode(report: Report | Comparison) -> bytes:
-    """The report as indented JSON text with a newline at its end."""
+def encode(report: object) -> bytes:
+    """A report, or what has several of them, as indented JSON text with a newline at its end."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
 
