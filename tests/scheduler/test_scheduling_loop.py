@@ -54,9 +54,11 @@ def shadow_tables():
 
 async def test_what_no_attempt_needs_for_a_while_is_let_go_of(scene):
     before = shadow_tables()
-    scene.node(cpu="1")
+    scene.node(cpu="2")
     scene.assigned.on_add(make_pod("there", uid="there", node="n1", cpu="1", priority=9))
-    scene.pod("no room", priority=9)
+    scene.assigned.on_add(make_pod("weak", uid="weak", node="n1", cpu="1", priority=1))
+    # Without the weak one there is still no room, as a dry run finds out on a table of its own.
+    scene.pod("no room", cpu="2", priority=9)
     async with Running(scene):
         await until(lambda: scene.sub_queue_of("no room") is SubQueue.UNSCHEDULABLE)
         assert shadow_tables() == before + 1
