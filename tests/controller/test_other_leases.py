@@ -168,3 +168,14 @@ async def test_one_that_came_while_kinds_were_listed_is_seen_before_the_first_de
     assert await cluster.exit_code() == 2
     assert "'installed_1' holds the lease bayplan-system/bayplan" in caplog.text
     assert writes(cluster) == []
+
+
+async def test_who_stood_by_for_a_lease_that_is_gone_before_the_first_decision_takes_its_own(cluster, caplog):
+    caplog.set_level("INFO")
+    cluster.server.inject(Refuse(503), path="/api/v1/nodes", times=3)
+    put_installation(cluster.server, "bayplan", renewed=datetime(2026, 1, 1, tzinfo=UTC))
+    start_heeding(cluster)
+    await cluster.until(lambda: "found the lease of a scheduler of the same pods" in caplog.text)
+    cluster.server.delete(LEASES, "bayplan-system/bayplan")
+    await cluster.until(lambda: cluster.node_of("a") == "n1")
+    assert list(cluster.server.objects[LEASES]) == [KEY]

@@ -113,12 +113,14 @@ class Leadership:
             LeaseLostError: the process has to end; the gate is shut.
             SecondSchedulerError: the process has to end, and did nothing yet.
         """
-        client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), self.lock)
+        own = self.lock
+        client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), own)
         try:
             is_to_contend = await self._is_to_contend(client)
             await self.warm.wait()
             if not self._leader_elect:
-                # Another may have come meanwhile.
+                # Another may have come meanwhile, or the one that was found have gone.
+                self.lock = own
                 is_to_contend = await self._is_to_contend(client)
         finally:
             await client.close()
@@ -206,7 +208,10 @@ class Leadership:
         await self._leading.wait()
 
     async def give_up(self, seconds: float) -> None:
-        """Let no write start any more and another replica lead at once; two seconds more are for the Event."""
+        """Let no write start any more and another replica lead at once; two seconds more are for the Event.
+
+        Who leads without a Lease has none to give up, and goes on.
+        """
         if self._thread is None or self._ended is None or self._ended.done():
             return
         logger.info("giving the lease up lease=%s", self.lock)
