@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
+from bayplan.evaluation.evaluation import filters_in
 from bayplan.explain.explanation import NodeGroup
 from bayplan.framework.causes import LISTED, Cause, Detail, Listed, Pinned, listed, same_for_all, told
 from bayplan.scheduler.decision import Decision
@@ -107,8 +108,7 @@ class RejectedNodes:
             yield pre_filters.narrowed_plugins, [Pinned(listed(names))], rows[out]
         rows = rows[~out]
         first = verdicts.rejected_by(rows)
-        # Faster than sorting them: numbers are few. Those that no filter rejects are -1.
-        for number in np.flatnonzero(np.bincount(first + 1, minlength=1)[1:]).tolist():
+        for number in filters_in(first):
             rejected = rows[first == number]
             details = self.details(number, rejected)
             for places in _together(details, len(rejected)):

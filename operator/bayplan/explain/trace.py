@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.evaluation import filters_in
 from bayplan.scheduler.decision import Decision
 
 MAX_REASONS_BYTES: Final = 64 << 20
@@ -80,7 +81,7 @@ def _trace_rejections(decision: Decision, trace: Trace) -> None:
     rows = rows[~out]
     first = verdicts.rejected_by(rows)
     size = 0
-    for index in np.unique(first[first >= 0]).tolist():
+    for index in filters_in(first):
         rejected = rows[first == index]
         plugin = verdicts.filter_at(index).name
         for row in rejected.tolist():
