@@ -55,7 +55,8 @@ class SchedulingCycle:
         """Choose the best node for `pod` now, or give the reasons why there is none.
 
         Among nodes with the same best total the first one searched wins. All nodes are searched in the order of their
-        rows; a node that comes takes the row of one that left.
+        rows, and where a profile limits the search, from where the last one ended; a node that comes takes the row of
+        one that left.
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:

@@ -79,9 +79,9 @@ class Decision(msgspec.Struct, eq=False, gc=False):
     """The outcome for one pod, and the evaluation it was read from; made for every pod, and kept by nobody.
 
     Whoever explains, compares or traces reads it before the pod is assumed: the evaluation is that of the next decision
-    then, and takes memory that has a bound. `rows` are the nodes that a limited search found, None for all feasible
-    ones. `totals` are their scores, or those of all rows of the table with NOT_FEASIBLE for others; None when nothing
-    was scored. `row` is the chosen node's, -1 without one.
+    then, and who kept it would keep memory that nobody counts. `rows` are the nodes that a limited search found, None
+    for all feasible ones. `totals` are their scores, or those of all rows of the table with NOT_FEASIBLE for others;
+    None when nothing was scored. `row` is the chosen node's, -1 without one.
     """
 
     pod: PodInfo
