@@ -95,6 +95,7 @@ def test_a_file_that_cannot_be_written_is_one_line_that_names_it(capsys):
     assert capsys.readouterr().err == "missing/trace: cannot be written: No such file or directory\n"
     ran = shell(f"replay openb {' '.join(SMALL)} --plot missing/nodes.svg")
     assert (ran.returncode, ran.stderr) == (1, "bayplan: missing/nodes.svg: No such file or directory\n")
+    assert ran.stdout == "", "nothing is replayed before"
 
 
 def test_results_that_cannot_be_read_are_one_line_that_names_the_file(capsys, tmp_path):

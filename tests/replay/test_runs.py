@@ -1,4 +1,6 @@
+import msgspec
 import pytest
+from msgspec.structs import replace
 from tests.replay.traces import make_trace
 
 from bayplan.config.errors import InputError
@@ -23,7 +25,7 @@ def trace_file(tmp_path):
 
 
 def runs_of(source):
-    return [Run(source, f"config-{number}", digest, PoolSettings()) for number, digest in enumerate(CONFIGURATIONS)]
+    return [Run(source, digest, PoolSettings()) for digest in CONFIGURATIONS]
 
 
 def test_runs_in_several_processes_give_what_each_gives_by_itself(trace_file):
@@ -43,7 +45,22 @@ def test_results_are_found_again_in_their_file(trace_file, tmp_path):
     done = dict(outcomes(runs_of(source), CONFIGURATIONS))
     for run, outcome in done.items():
         keep_result(path, run, outcome)
-    assert results_in(path) == done
+    assert results_in(path) == {run.key: outcome for run, outcome in done.items()}
+
+
+def test_a_trace_counts_by_its_content_and_not_by_its_name(trace_file, tmp_path):
+    other = tmp_path / "renamed.jsonl"
+    other.write_bytes(trace_file.read_bytes())
+    one, two = (sources(str(path), seeds=1, hours=1.0, scale=1.0)[0] for path in (trace_file, other))
+    assert [each.key for each in runs_of(one)] == [each.key for each in runs_of(two)]
+
+
+def test_results_of_another_version_do_not_count_and_may_say_other_things(trace_file, tmp_path):
+    (source,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    path = tmp_path / "results.jsonl"
+    run = replace(runs_of(source)[0], version="0.0.1")
+    path.write_bytes(msgspec.json.encode({"run": run, "outcome": {"of": "another kind"}}) + b"\n")
+    assert results_in(path) == {}
 
 
 def test_a_trace_that_changed_is_another_run(trace_file):

@@ -56,6 +56,15 @@ def test_requests_may_stand_in_the_line_of_the_pod(read):
         ([{**HEADER, "templates": [{"name": "", "requests": {}}]}], "1: templates[0].name: Required value"),
         ([{**HEADER, "pools": [{"name": "a", "capacity": {"cpu": "x"}}]}], "1: pools[0].capacity.cpu: "),
         ([{**HEADER, "templates": [{"name": "a", "requests": {"cpu": "x"}}]}], "1: templates[0].requests.cpu: "),
+        (
+            [
+                {
+                    **HEADER,
+                    "templates": [{"name": "a", "requests": {}, "nodeSelector": {"kubernetes.io/hostname": "a-1"}}],
+                }
+            ],
+            '1: templates[0].nodeSelector: "kubernetes.io/hostname" is the name of one node',
+        ),
         ([HEADER, {**POD, "durationSeconds": "2"}], "2: durationSeconds: Expected float, got str"),
         ([HEADER, {**POD, "arrivalSeconds": -1}], "2: arrivalSeconds: Expected float >= 0"),
         ([HEADER, {**POD, "priority": 2 * 10**9}], "2: priority: Expected int <= 1000000000"),

@@ -31,7 +31,7 @@ def fewest(capacities: Iterable[int], demand: int) -> int:
     return _cover(sorted(Counter(capacities).items(), reverse=True), demand)
 
 
-def fewest_for_sizes(capacities: Iterable[int], sizes: Mapping[int, int]) -> int:
+def fewest_for_sizes(capacities: Iterable[int] | Mapping[int, int], sizes: Mapping[int, int]) -> int:
     """Return a number of nodes that no packing of one resource can do with fewer of, as no pod can be split.
 
     It is the largest of three bounds. By the sum: the largest nodes that have as much as all pods ask for. By L2 of
@@ -41,7 +41,8 @@ def fewest_for_sizes(capacities: Iterable[int], sizes: Mapping[int, int]) -> int
     filled by one pod that would fill the largest. By number: of the pods that ask for s or more, a node holds as many
     as s goes into what it has.
 
-    Where all nodes do not cover what is asked for, all of them count. `sizes` has how many pods ask for each amount.
+    Where all nodes do not cover what is asked for, all of them count. `sizes` has how many pods ask for each amount;
+    `capacities` are those of all nodes, or how many nodes have each.
     """
     offered = sorted(Counter(capacities).items(), reverse=True)
     wanted = _Sizes({size: count for size, count in sizes.items() if size > 0})

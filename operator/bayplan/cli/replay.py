@@ -94,25 +94,28 @@ def replay(flags: _Flags) -> None:
     with nothing_collected():
         runs, configurations = _runs(flags)
     done = {} if flags.results is None else results_in(flags.results)
-    missing = [each for each in dict.fromkeys(runs) if each not in done]
+    for path in filter(None, (flags.results, flags.plot)):
+        # What cannot be written is told before hours are spent on it.
+        path.open("ab").close()
+    missing = [
+        each for key, each in {each.key: each for some in runs.values() for each in some}.items() if key not in done
+    ]
     for run, outcome in _told(outcomes(missing, configurations), len(missing)):
-        done[run] = outcome
+        done[run.key] = outcome
         if flags.results is not None:
             keep_result(flags.results, run, outcome)
-    named: dict[str, list[Outcome]] = {}
-    for run in runs:
-        named.setdefault(run.config, []).append(done[run])
-    if flags.plot is not None:
-        flags.plot.write_text(svg([(name, each[0]) for name, each in named.items()]))
+    named = {name: [done[each.key] for each in some] for name, some in runs.items()}
     results = [replayed(name, each) for name, each in named.items()]
     if flags.output == "json":
         sys.stdout.write(encode({"configurations": results}).decode())
     else:
         print_summary(Printer(sys.stdout), results)
+    if flags.plot is not None:
+        flags.plot.write_text(svg([(name, each[0]) for name, each in named.items()]))
 
 
-def _runs(flags: _Flags) -> "tuple[Sequence[Run], dict[str, SchedulerConfiguration]]":
-    """Return what is to be run, seed by seed, and the configurations by their digests."""
+def _runs(flags: _Flags) -> "tuple[dict[str, list[Run]], dict[str, SchedulerConfiguration]]":
+    """Return what is to be run with each file, seed by seed, and the configurations by their digests."""
     from bayplan.cli.simulation_input import configured  # noqa: PLC0415
     from bayplan.replay.replay import PoolSettings  # noqa: PLC0415
     from bayplan.replay.runs import Run, digest_of, sources  # noqa: PLC0415
@@ -121,13 +124,14 @@ def _runs(flags: _Flags) -> "tuple[Sequence[Run], dict[str, SchedulerConfigurati
     for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
         click.echo(line, err=True)
     named = {str(each.file or _DEFAULT): digest_of(each.configuration) for each in each_configured}
-    settings = PoolSettings(flags.pool == "autoscaled", flags.scale_down_after, flags.provision)
+    autoscaled = PoolSettings(True, flags.scale_down_after, flags.provision)
+    settings = PoolSettings(autoscaled=False) if flags.pool == "fixed" else autoscaled
     given = sources(
         flags.trace, seeds=flags.seeds or 1, hours=flags.hours or DEFAULT_HOURS, scale=flags.scale or DEFAULT_SCALE
     )
     if flags.pool == "fixed" and not any(pool.count for pool in given[0].trace.header.pools):
         raise InputError("--pool: no pool of the trace has a count of nodes")
-    runs = [Run(source, name, digest, settings) for source in given for name, digest in named.items()]
+    runs = {name: [Run(source, digest, settings) for source in given] for name, digest in named.items()}
     return runs, {digest_of(each.configuration): each.configuration for each in each_configured}
 
 

@@ -2,10 +2,15 @@
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Final
 
 from bayplan.cache.packing import fewest_for_sizes
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.resources import CPU
 from bayplan.replay.pools import Pools
+
+_KEPT: Final = 4096
+"""How many bounds are kept for when the same pods run again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class LowerBound:
             self._cheapest[group] = min(pool.milli_cpu, self._cheapest.get(group, pool.milli_cpu))
         self._running: dict[int, Counter[str]] = {group: Counter() for group in self._rooms}
         self._fewest = dict.fromkeys(self._rooms, Fewest())
-        self._known: dict[tuple[int, frozenset[tuple[str, int]]], Fewest] = {}
+        self._known: RecentlyUsed[tuple[int, frozenset[tuple[str, int]]], Fewest] = RecentlyUsed(_KEPT)
         self.total = Fewest()
         """The bound for all pools."""
 
@@ -50,7 +55,7 @@ class LowerBound:
         key = (group, frozenset(each for each in running.items() if each[1]))
         found = self._known.get(key)
         if found is None:
-            found = self._known[key] = self._bound(group, running)
+            found = self._known.put(key, self._bound(group, running))
         before, self._fewest[group] = self._fewest[group], found
         total = self.total
         self.total = Fewest(
@@ -67,6 +72,6 @@ class LowerBound:
             asked = sum(amount * count for amount, count in counts.items())
             # By first fit all but one node are more than half full, so that more are never needed.
             enough = 2 * asked // self._rooms[group][name] + 1
-            nodes = max(nodes, fewest_for_sizes([self._rooms[group][name]] * enough, counts))
+            nodes = max(nodes, fewest_for_sizes({self._rooms[group][name]: enough}, counts))
         asked_milli = sum(amount * count for amount, count in sizes.get(CPU, Counter()).items())
         return Fewest(nodes, max(nodes * self._cheapest[group], asked_milli))

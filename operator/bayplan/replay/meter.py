@@ -34,7 +34,7 @@ class Meter:
     def advance(self, now: float) -> None:
         """Let time pass; at most to the end."""
         now = min(now, self._end)
-        while len(self.moments) <= MOMENTS and (at := self._end * len(self.moments) / MOMENTS) < now:
+        while (at := self._end * len(self.moments) / MOMENTS) < now:
             self.moments.append(Moment(at, self._nodes, self._bound.total.nodes))
         passed = now - self._now
         self._now = now

@@ -90,11 +90,10 @@ def _pool(pool: NodePool) -> Pool:
 
 
 def _allows(pool: NodePool, template: PodTemplate) -> bool:
-    node = pool.node(pool.name)
     tolerance = Tolerance(template.tolerations)
     return (
-        template.node_selector.items() <= (node.metadata.labels or {}).items()
-        and find_untolerated_taint(node.spec.taints, tolerance, _KEEPS_AWAY) is None
+        template.node_selector.items() <= pool.labels.items()
+        and find_untolerated_taint(pool.taints, tolerance, _KEEPS_AWAY) is None
     )
 
 

@@ -10,6 +10,8 @@ from itertools import count
 from math import inf
 from typing import Final
 
+import msgspec
+
 from bayplan.api.meta_objects import ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod, PodStatus
 from bayplan.cache.pod_info import PodInfo
@@ -28,8 +30,7 @@ _DEPARTURE, _READY, _ARRIVAL, _EMPTY = range(4)
 """What happens at the same moment happens in this order; pods are decided before empty nodes go."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolSettings:
+class PoolSettings(msgspec.Struct, frozen=True, rename="camel"):
     """What becomes of nodes; durations are in seconds."""
 
     autoscaled: bool = True

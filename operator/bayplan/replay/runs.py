@@ -1,5 +1,6 @@
 """Many replays, in as many processes as there are cores, and the file of those that are done."""
 
+import errno
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,6 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 import msgspec
+from msgspec import structs
 
 from bayplan import __version__
 from bayplan.config.convert import to_effective_yaml
@@ -40,21 +42,25 @@ class TraceSource(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Run(msgspec.Struct, frozen=True, rename="camel"):
-    """What tells one replay from all others, so that none has to be run twice."""
+    """One replay: a trace, a configuration, what becomes of nodes, and who replays."""
 
     source: TraceSource
-    config: str
-    """The file, as people gave it."""
     configuration_digest: str
     settings: PoolSettings
     version: str = __version__
+
+    @property
+    def key(self) -> "Run":
+        """What it shares with every replay that gives the same: a trace in a file counts by its content."""
+        return structs.replace(self, source=structs.replace(self.source, name="")) if self.source.digest else self
 
 
 class Done(msgspec.Struct, frozen=True, rename="camel"):
     """A run with its outcome: a line of the file of results."""
 
     run: Run
-    outcome: Outcome
+    outcome: msgspec.Raw
+    """An Outcome, if this version ran it."""
 
 
 @lru_cache(maxsize=1)
@@ -85,7 +91,7 @@ def digest_of(configuration: SchedulerConfiguration) -> str:
 
 
 def results_in(path: Path) -> dict[Run, Outcome]:
-    """Return what a file of results holds; nothing if it is not there yet.
+    """Return what a file of results holds of this version, by the keys of runs; nothing if it is not there yet.
 
     Raises:
         InputError: it cannot be read, or a line of it is no result.
@@ -97,9 +103,10 @@ def results_in(path: Path) -> dict[Run, Outcome]:
     for number, line in enumerate(read_file(file).splitlines(), 1):
         try:
             done = msgspec.json.decode(line, type=Done)
+            if done.run.version == __version__:
+                found[done.run.key] = msgspec.json.decode(done.outcome, type=Outcome)
         except msgspec.DecodeError as error:
             raise InputError(f"{file.shown}:{number}: {field_error(error)}") from None
-        found[done.run] = done.outcome
     return found
 
 
@@ -109,8 +116,12 @@ def keep_result(path: Path, run: Run, outcome: Outcome) -> None:
     Raises:
         OSError: it cannot be written.
     """
+    line = msgspec.json.encode(Done(run, msgspec.Raw(msgspec.json.encode(outcome)))) + b"\n"
     with path.open("ab", buffering=0) as opened:
-        opened.write(msgspec.json.encode(Done(run, outcome)) + b"\n")
+        before = opened.tell()
+        if opened.write(line) < len(line):
+            opened.truncate(before)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
 def outcomes(

@@ -30,6 +30,7 @@ _Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=10**9)]
 _Amounts = dict[str, Quantity]
 
 _LINES_A_PIECE: Final = 10_000
+HOSTNAME: Final = "kubernetes.io/hostname"
 
 
 class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True, omit_defaults=True, gc=False):
@@ -61,7 +62,7 @@ class NodePool(_Strict, frozen=True):
 
     def node(self, name: str) -> Node:
         """Return a node of the pool."""
-        labels = {"kubernetes.io/hostname": name, **self.labels}
+        labels = {HOSTNAME: name, **self.labels}
         offered = self.capacity if self.allocatable is None else self.allocatable
         return Node(
             metadata=ObjectMeta(name=name, uid=f"node-{name}", labels=labels),
@@ -198,12 +199,19 @@ def _check_header(header: TraceHeader) -> None:
             raise _WrongError(f"{path}.capacity.cpu: Required value: it is what is paid for")
     for index, template in enumerate(header.templates):
         _check_amounts(f"templates[{index}].requests", template.requests)
+        if HOSTNAME in template.node_selector:
+            where = f"templates[{index}].nodeSelector"
+            raise _WrongError(
+                f"{where}: {quote(HOSTNAME)} is the name of one node, and replay names nodes as they come"
+            )
 
 
 def _check_names(path: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
     for index, name in enumerate(names):
-        if not name or name in names[:index]:
+        if not name or name in seen:
             raise _WrongError(f"{path}[{index}].name: {'Duplicate' if name else 'Required'} value: {quote(name)}")
+        seen.add(name)
 
 
 def _check_pod(pod: TracePod, templates: dict[str, PodTemplate], latest: float) -> None:
