@@ -102,3 +102,19 @@ def test_results_that_cannot_be_read_are_one_line_that_names_the_file(capsys, tm
     (tmp_path / "folder").mkdir()
     assert exit_code("replay", "openb", *SMALL, "--results", "folder") == 2
     assert capsys.readouterr().err == "folder: cannot be read: Is a directory\n"
+
+
+def test_pods_that_fit_on_no_node_are_told(capsys, tmp_path):
+    (tmp_path / "trace").write_text(
+        '{"pools": [{"name": "a", "capacity": {"cpu": 4}}], "templates": [{"name": "big", "requests": {"cpu": 5}}], '
+        '"seconds": 60}\n{"arrivalSeconds": 1, "durationSeconds": 2, "template": "big"}\n'
+    )
+    assert exit_code("replay", "trace") == 0
+    assert capsys.readouterr().err == 'no node of any pool holds a pod of "big": none of them gets a node\n'
+
+
+def test_a_picture_takes_the_place_of_no_other_file(capsys, tmp_path):
+    (tmp_path / "trace").write_text("kept")
+    assert exit_code("replay", "trace", "--plot", "trace") == 2
+    assert "--plot: trace is read or written as another file" in capsys.readouterr().err
+    assert (tmp_path / "trace").read_text() == "kept"

@@ -39,7 +39,7 @@ def test_a_pod_gets_a_node_of_the_first_pool_that_takes_it():
 
 
 def test_a_pod_gets_no_node_where_labels_or_taints_keep_it_away():
-    tainted = make_pool("tainted", taints=[StrictTaint("gpu", "", "NoSchedule")])
+    tainted = make_pool("tainted", taints=[StrictTaint(key="gpu", effect="NoSchedule")])
     plain = make_pool("plain", labels={"zone": "a"})
     tolerant = make_template("tolerant", tolerations=[StrictToleration("gpu", "Exists")])
     choosy = make_template("choosy", node_selector={"zone": "a"})

@@ -65,6 +65,11 @@ def test_requests_may_stand_in_the_line_of_the_pod(read):
             ],
             '1: templates[0].nodeSelector: "kubernetes.io/hostname" is the name of one node',
         ),
+        ([{**HEADER, "templates": [{"name": "a", "requests": {"cpu": -1}}]}], "1: templates[0].requests.cpu: "),
+        (
+            [{**HEADER, "pools": [{**HEADER["pools"][0], "taints": [{"key": "a", "effect": "NoSchedul"}]}]}],
+            "1: pools[0].taints[0].effect: Invalid enum value 'NoSchedul'",
+        ),
         ([HEADER, {**POD, "durationSeconds": "2"}], "2: durationSeconds: Expected float, got str"),
         ([HEADER, {**POD, "arrivalSeconds": -1}], "2: arrivalSeconds: Expected float >= 0"),
         ([HEADER, {**POD, "priority": 2 * 10**9}], "2: priority: Expected int <= 1000000000"),

@@ -10,7 +10,7 @@ import click
 
 from bayplan.cli.flags import command
 from bayplan.cli.trace import DEFAULT_HOURS, DEFAULT_SCALE, HOURS, SCALE
-from bayplan.config.errors import InputError
+from bayplan.config.errors import InputError, quote
 from bayplan.config.flags import FILE_TEXT, flag, seconds
 from bayplan.shown_text import counted
 
@@ -91,6 +91,8 @@ def replay(flags: _Flags) -> None:
 
     if flags.trace not in GENERATORS and (flags.seeds, flags.hours, flags.scale) != (None, None, None):
         raise click.UsageError(f"--seeds, --hours and --scale are about made-up traces: {' and '.join(GENERATORS)}")
+    if flags.plot is not None and str(flags.plot) in {flags.trace, str(flags.results)}:
+        raise click.UsageError(f"--plot: {flags.plot} is read or written as another file")
     with nothing_collected():
         runs, configurations = _runs(flags)
     done = {} if flags.results is None else results_in(flags.results)
@@ -117,6 +119,7 @@ def replay(flags: _Flags) -> None:
 def _runs(flags: _Flags) -> "tuple[dict[str, list[Run]], dict[str, SchedulerConfiguration]]":
     """Return what is to be run with each file, seed by seed, and the configurations by their digests."""
     from bayplan.cli.simulation_input import configured  # noqa: PLC0415
+    from bayplan.replay.pools import Pools  # noqa: PLC0415
     from bayplan.replay.replay import PoolSettings  # noqa: PLC0415
     from bayplan.replay.runs import Run, digest_of, sources  # noqa: PLC0415
 
@@ -129,6 +132,8 @@ def _runs(flags: _Flags) -> "tuple[dict[str, list[Run]], dict[str, SchedulerConf
     given = sources(
         flags.trace, seeds=flags.seeds or 1, hours=flags.hours or DEFAULT_HOURS, scale=flags.scale or DEFAULT_SCALE
     )
+    for name in Pools(given[0].trace).that_fit_nowhere():
+        click.echo(f"no node of any pool holds a pod of {quote(name)}: none of them gets a node", err=True)
     if flags.pool == "fixed" and not any(pool.count for pool in given[0].trace.header.pools):
         raise InputError("--pool: no pool of the trace has a count of nodes")
     runs = {name: [Run(source, digest, settings) for source in given] for name, digest in named.items()}

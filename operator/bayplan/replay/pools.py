@@ -66,6 +66,10 @@ class Pools:
         }
         """The indexes of the pools on whose empty nodes a pod of the template fits."""
 
+    def that_fit_nowhere(self) -> list[str]:
+        """Return the templates whose pods fit on no empty node, in the order of their names."""
+        return sorted(name for name, pools in self.of_template.items() if not pools)
+
     def nodes_for(self, waiting: Mapping[str, int]) -> dict[int, int]:
         """Return how many empty nodes of which pool hold all waiting pods, of which there are so many by template.
 

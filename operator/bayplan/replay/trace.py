@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -37,8 +37,10 @@ class _Strict(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields
     """A line of a trace or a part of one: what is not listed here is an error."""
 
 
-class StrictTaint(Taint, frozen=True, forbid_unknown_fields=True):
+class StrictTaint(Taint, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A taint, as on a Node."""
+
+    effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class StrictToleration(Toleration, frozen=True, forbid_unknown_fields=True):
@@ -234,3 +236,6 @@ def _check_amounts(path: str, amounts: Mapping[str, Quantity]) -> None:
             node_allocatable(Node(status=NodeStatus(allocatable={name: amount})))
         except QuantityError as error:
             raise _WrongError(f"{path}.{name}: {error}") from None
+        # They would be read as 0, as the scheduler reads them.
+        if str(amount).startswith("-"):
+            raise _WrongError(f"{path}.{name}: Invalid value: {quote(str(amount))}: must be no less than 0")
