@@ -11,9 +11,12 @@ from typing import Protocol
 import pytest
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import BayplanProcess
-from e2e.controlplane.client import ApiClient, ApiError, Object
+from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
+from e2e.controlplane.objects import pod_of_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS
+from e2e.controlplane.waiting import wait_until
+from e2e.scenarios.dry_runs import DRY_RUN
 from e2e.scenarios.guarded_cluster import guard
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback
 
@@ -61,12 +64,25 @@ def create_class(client: ApiClient) -> Iterator[CreateClass]:
     def create(name: str, value: int, **fields: object) -> Object:
         created = client.create("priorityclasses", {"metadata": {"name": name}, "value": value, **fields})
         made.append(name)
+        # The API server's admission hears of a class by a watch.
+        wait_until(lambda: _is_known(client, name), f"admission to know PriorityClass {name}")
         return created
 
     yield create
     for name in made:
         with contextlib.suppress(ApiError):
             client.delete("priorityclasses", name)
+
+
+def _is_known(client: ApiClient, name: str) -> bool:
+    """Whether a pod of the PriorityClass would be admitted as far as its class goes."""
+    try:
+        client.request(
+            "POST", path_of("pods", namespace="default") + DRY_RUN, pod_of_class("asked-about", "default", name)
+        )
+    except ApiError as error:
+        return "no PriorityClass" not in str(error)
+    return True
 
 
 @pytest.fixture
