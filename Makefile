@@ -20,6 +20,7 @@ TIMES ?= 20
 MINUTES ?= 60
 COMPATIBILITY_ARGS ?=
 PLAYGROUND_ARGS ?=
+AUTOSCALER_ARGS ?=
 IMAGE ?= bayplan:0.1.0
 PYTHON_TAG ?= python:3.11-slim
 LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes --constraint constraints.txt \
@@ -31,10 +32,10 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test unit coverage e2e soak oracle faults sweep conformance controlplane kubernetes openapi \
-  compatibility image wheel lock sbom check docs format demo playground bench clean
+  compatibility image wheel lock sbom check docs format demo playground bench autoscaler autoscaler-short clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 venv: $(INSTALLED) ## Make .venv with bayplan, its tests and its checks, in exactly the pinned versions
 
@@ -145,6 +146,12 @@ bench: controlplane ## Measure the engine alone, then bayplan against kube-sched
 	$(BIN)/python -m e2e.bench
 	$(BIN)/python -m e2e.bench.scale
 	$(BIN)/python -m e2e.bench.families
+
+autoscaler: controlplane ## Measure node-hours under Karpenter, kube-scheduler and bayplan on the same pods (AUTOSCALER_ARGS='--minutes 5'); an hour
+	$(BIN)/python -m e2e.autoscaler $(AUTOSCALER_ARGS)
+
+autoscaler-short: controlplane ## The same for one trace of five minutes, with empty nodes going and no pod being moved
+	$(BIN)/python -m e2e.autoscaler --minutes 5 --seeds 1 --consolidation WhenEmpty --out build/autoscaler-short
 
 clean: ## Remove caches and build results, but neither .venv nor the cached control plane
 	rm -rf build dist .coverage .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .cache
