@@ -45,6 +45,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the options that tests with random clusters take their dice and their size from."""
     parser.addoption("--seed", type=int, default=1, help="of the random clusters that schedulers are compared on")
+    parser.addoption("--plans", type=int, default=3, help="how many plans are made and carried out")
     parser.addoption(
         "--pods", type=int, default=100, help="how many of them decisions are compared about; `make oracle` has 200"
     )

@@ -6,7 +6,8 @@ from tests.cache_checks import assert_adds_up
 from bayplan.api.objects import ContainerStatus, Node, ObjectMeta, ResourceRequirements
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import ReplicaSet
-from bayplan.scheduler.event_handlers import ObservedHandler, node_changes
+from bayplan.framework.cluster_event import node_changes
+from bayplan.scheduler.event_handlers import ObservedHandler
 
 
 def node(**fields):

@@ -1,21 +1,16 @@
 """`bayplan snapshot`: what decisions depend on in a live cluster, as a file."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT, FAILED, tell_line
+from bayplan.cli import FAILED
+from bayplan.cli.cluster_source import take
 from bayplan.cli.flags import command
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
-
-if TYPE_CHECKING:
-    from bayplan.snapshot.snapshot import Snapshot
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,24 +51,13 @@ def snapshot(flags: _Flags) -> None:
 
     Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
     """
-    # Imported here so that the overview of commands waits neither for numpy nor for the API client.
-    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
-    from bayplan.snapshot.listing import ListingError  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import STDOUT, MissingRightsError, pieces, write  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import STDOUT, pieces, write  # noqa: PLC0415
 
     if flags.keep_label and not flags.redact:
         raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")
-    try:
-        taken = asyncio.run(_take(flags))
-    except CredentialsError as error:
-        tell_line(f"bayplan: {error}")
-        raise Exit(BAD_INPUT) from None
-    except (MissingRightsError, ListingError) as error:
-        click.echo(str(error), err=True)
-        raise Exit(FAILED) from None
-    for line in (*taken.forbidden, *taken.unreadable):
-        click.echo(f"left out: {line}", err=True)
+    taken = take(flags.kubeconfig, flags.context, flags.master, ignore_forbidden=flags.ignore_forbidden)
     shown = "standard output" if flags.output == STDOUT else quote_unprintable(flags.output)
     try:
         write(flags.output, pieces(taken, redact=flags.redact, kept_labels=flags.keep_label))
@@ -86,12 +70,3 @@ def snapshot(flags: _Flags) -> None:
         raise Exit(FAILED) from None
     counts = ", ".join(f"{count} {kind}" for kind, count in taken.counts.items())
     click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)
-
-
-async def _take(flags: _Flags) -> "Snapshot":
-    from bayplan.api.credentials import load_credentials  # noqa: PLC0415
-    from bayplan.snapshot.listing import list_kind  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import take_snapshot  # noqa: PLC0415
-
-    credentials = load_credentials(flags.kubeconfig, flags.context, master=flags.master)
-    return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=flags.ignore_forbidden)

@@ -6,6 +6,7 @@ from enum import Enum, IntFlag, StrEnum
 from functools import cache
 from typing import Any
 
+from bayplan.api.objects import Node
 from bayplan.cache.pod_info import PodInfo
 
 
@@ -171,3 +172,20 @@ CSI_NODE_ADD_OR_UPDATE = cluster_event(EventResource.CSI_NODE, ActionType.ADD | 
 CSI_DRIVER_UPDATE = cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE)
 WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE, "*")
 """For registrations: whatever happens."""
+
+
+def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
+    """The kinds of change between two versions of a node (upstream: eventhandlers.go, framework/events.go)."""
+    changes = []
+    if old.status.allocatable != new.status.allocatable:
+        changes.append(NODE_ALLOCATABLE)
+    if old.metadata.labels != new.metadata.labels:
+        changes.append(NODE_LABEL)
+    if old.spec.taints != new.spec.taints or (old.spec.unschedulable and not new.spec.unschedulable):
+        changes.append(NODE_TAINT)
+    before = {(c.type, c.status) for c in old.status.conditions or ()}
+    if before != {(c.type, c.status) for c in new.status.conditions or ()}:
+        changes.append(NODE_CONDITION)
+    if (old.status.declared_features or []) != (new.status.declared_features or []):
+        changes.append(NODE_DECLARED_FEATURE)
+    return changes

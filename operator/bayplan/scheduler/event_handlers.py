@@ -15,7 +15,7 @@ from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.listers import Lister
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
-from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event
+from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event, node_changes
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -273,20 +273,3 @@ def foreign_nominations_selector(scheduler_names: Iterable[str]) -> str:
     """The field selector of pending pods that are nominated and not placed by any of these schedulers."""
     others = [f"spec.schedulerName!={escape_field_value(name)}" for name in sorted(scheduler_names)]
     return ",".join(["spec.nodeName=", "status.nominatedNodeName!=", *others])
-
-
-def node_changes(old: Node, new: Node) -> list[ClusterEvent]:
-    """The kinds of change between two versions of a node (upstream: eventhandlers.go, framework/events.go)."""
-    changes = []
-    if old.status.allocatable != new.status.allocatable:
-        changes.append(events.NODE_ALLOCATABLE)
-    if old.metadata.labels != new.metadata.labels:
-        changes.append(events.NODE_LABEL)
-    if old.spec.taints != new.spec.taints or (old.spec.unschedulable and not new.spec.unschedulable):
-        changes.append(events.NODE_TAINT)
-    before = {(c.type, c.status) for c in old.status.conditions or ()}
-    if before != {(c.type, c.status) for c in new.status.conditions or ()}:
-        changes.append(events.NODE_CONDITION)
-    if (old.status.declared_features or []) != (new.status.declared_features or []):
-        changes.append(events.NODE_DECLARED_FEATURE)
-    return changes

@@ -121,7 +121,7 @@ def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: in
         others = len(nodes) - len(per_node)
         stopped = f"nodes are full by {full}" + (f"; {others} take none" if others else "")
     elif left:
-        stopped = _reason(simulator.cycle.reject(pod, framework).outcome)
+        stopped = why_no_node(simulator.cycle.reject(pod, framework).outcome)
     return Capacity(pod.key, most - left, asked, per_node, [], stopped)
 
 
@@ -148,14 +148,14 @@ def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int
         if not isinstance(outcome, Placement):
             stopped = "it is not tried" if step is None else step.message
             if outcome is not None:
-                stopped = _reason(outcome)
+                stopped = why_no_node(outcome)
             break
         per_node[outcome.node_name] += 1
     return Capacity(pod.key, per_node.total(), asked, per_node, [], stopped)
 
 
-def _reason(outcome: Outcome) -> str:
-    """Why no node fits, without what preemption says of pods that evict nobody."""
+def why_no_node(outcome: Outcome) -> str:
+    """Return why no node fits, without what preemption says of pods that evict nobody."""
     assert isinstance(outcome, FitError)
     return replace(outcome.diagnosis, post_filter_message="").message
 

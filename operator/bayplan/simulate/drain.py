@@ -85,14 +85,14 @@ def drained(
         evicted[report.node].append(pod)
         if not any(each.controller for each in pod.pod.metadata.owner_references or ()):
             report.without_controller.append(pod.key)
-        kept.append(PodInfo(_waiting(pod.pod)))
-    asked = _Allowances(budgets)
+        kept.append(PodInfo(waiting_anew(pod.pod)))
+    asked = Allowances(budgets)
     for name, pods_of_node in evicted.items():
         reports[name].of_several_budgets, reports[name].budgets = asked.evict(pods_of_node)
     return kept, list(reports.values())
 
 
-class _Allowances:
+class Allowances:
     """What budgets still allow, as the eviction API asks them (upstream: registry/core/pod/storage/eviction.go)."""
 
     def __init__(self, budgets: Iterable[PodDisruptionBudget]) -> None:
@@ -104,21 +104,42 @@ class _Allowances:
             entry = key, compile_label_selector(budget.spec.selector), budget
             self._by_namespace.setdefault(meta.namespace, []).append(entry)
             self._left[key] = max(budget.status.disruptions_allowed, 0)
+        self._allowed = dict(self._left)
+
+    def asked_by(self, pod: PodInfo) -> list[str]:
+        """Return the budgets, as namespace/name, that an eviction of the pod asks; of several the API server has none.
+
+        None is asked where nothing is disrupted, or where the budget lets go of pods that are not ready.
+        """
+        if pod.pod.status.phase == _PENDING:
+            # Its containers never started.
+            return []
+        labels = pod.pod.metadata.labels
+        covering = [each for each in self._by_namespace.get(pod.namespace, ()) if each[1].matches(labels)]
+        if len(covering) == 1 and _goes_unready(pod.pod, covering[0][2]):
+            return []
+        return [key for key, *_ in covering]
+
+    def allowed(self, budget: str) -> int:
+        """Return how many disruptions it allowed before any pod was taken off."""
+        return self._allowed[budget]
+
+    def take(self, budget: str) -> bool:
+        """Take one disruption off a budget, and return whether it allowed one still."""
+        left = self._left[budget]
+        self._left[budget] = max(left - 1, 0)
+        return left > 0
 
     def evict(self, pods: Iterable[PodInfo]) -> tuple[list[str], list[BlockingBudget]]:
         """Take the pods off, and return those of several budgets, and the budgets that allow less than that."""
         several: list[str] = []
         counts = Counter[str]()
         for pod in pods:
-            if pod.pod.status.phase == _PENDING:
-                # Its containers never started: nothing is disrupted.
-                continue
-            labels = pod.pod.metadata.labels
-            covering = [each for each in self._by_namespace.get(pod.namespace, ()) if each[1].matches(labels)]
-            if len(covering) > 1:
+            budgets = self.asked_by(pod)
+            if len(budgets) > 1:
                 several.append(pod.key)
-            elif covering and not _goes_unready(pod.pod, covering[0][2]):
-                counts[covering[0][0]] += 1
+            else:
+                counts.update(budgets)
         left = {key: self._left[key] for key in counts}
         self._left |= {key: max(left[key] - count, 0) for key, count in counts.items()}
         return several, [BlockingBudget(key, count, left[key]) for key, count in counts.items() if count > left[key]]
@@ -132,6 +153,12 @@ def _goes_unready(pod: Pod, budget: PodDisruptionBudget) -> bool:
     return budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" or (
         status.current_healthy >= status.desired_healthy > 0
     )
+
+
+def waiting_anew(pod: Pod) -> Pod:
+    """Return the pod as its controller makes it anew, under the name it had."""
+    meta = structs.replace(pod.metadata, creation_timestamp=None, resource_version="")
+    return Pod(meta, structs.replace(pod.spec, node_name=""), PodStatus(phase="Pending"))
 
 
 def drain_lines(report: DrainedNode) -> Iterable[str]:
@@ -153,9 +180,3 @@ def drain_lines(report: DrainedNode) -> Iterable[str]:
 
 def _and_others(pods: Sequence[str], one: str, several: str) -> str:
     return f"{pods[0]} {one}" if len(pods) == 1 else f"{pods[0]} and {counted(len(pods) - 1, 'other')} {several}"
-
-
-def _waiting(pod: Pod) -> Pod:
-    """The pod as its controller makes it anew, under the name it had."""
-    meta = structs.replace(pod.metadata, creation_timestamp=None, resource_version="")
-    return Pod(meta, structs.replace(pod.spec, node_name=""), PodStatus(phase="Pending"))

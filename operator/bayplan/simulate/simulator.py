@@ -14,7 +14,13 @@ from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.explain.trace import ExplanationTooLargeError
-from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    NODE_ADD,
+    NODE_DELETE,
+    node_changes,
+)
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -168,6 +174,15 @@ class Simulator:
         """Have a node go."""
         self.cache.remove_node(node.metadata.name)
         self.queue.move_all(NODE_DELETE, node, None)
+        self._unchanged = 0
+
+    def update_node(self, node: Node) -> None:
+        """Have a node, of which there is one of this name, be as it is given; pods that this may help are tried."""
+        row = self.cache.nodes.row(node.metadata.name)
+        before = None if row is None else self.cache.nodes.nodes[row]
+        self.cache.set_node(node)
+        for event in node_changes(before or node, node):
+            self.queue.move_all(event, before, node)
         self._unchanged = 0
 
     def _fill_listers(self, objects: Iterable[NamedObject]) -> None:

@@ -1,0 +1,161 @@
+"""A cluster on which moves are tried by the engine, and taken back."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.api.meta_objects import controller_of
+from bayplan.api.objects import Node
+from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import PODS
+from bayplan.framework.candidate import start_time
+from bayplan.plan.plan import Move, Obstacle
+from bayplan.scheduler.decision import FitError, Placement
+from bayplan.shown_text import natural_key
+from bayplan.simulate.capacity import why_no_node
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.drain import Allowances, cordoned, waiting_anew
+from bayplan.simulate.simulator import Simulator
+
+_MILLION: Final = 1_000_000
+
+
+class Rehearsal:
+    """The cluster after all pods that wait were tried; every move goes through the engine that `bayplan run` uses.
+
+    Nobody is preempted: pods that wait, and those that are made anew, take what room there is. `take_back` makes all as
+    it was at the beginning.
+    """
+
+    def __init__(self, simulator: Simulator, objects: ClusterObjects) -> None:
+        self.simulator = simulator
+        self.nodes = simulator.cache.nodes
+        self._budgets = [each for each in objects.looked_up if isinstance(each, PodDisruptionBudget)]
+        self._allowances = Allowances(self._budgets)
+        self._moved: list[tuple[PodInfo, str]] = []
+        """Where pods were before they went elsewhere, on a node or on none."""
+        self._closed: dict[str, Node] = {}
+        """The nodes that are closed for a while, as they were."""
+        simulator.add(replace(objects, pods=[_evicting_nobody(each) for each in objects.pods]))
+        self._decide()
+        self._moved.clear()
+        self._offered = {name: sum(self.nodes.offered(name).tolist()) for name in (*self.nodes.requested, PODS)}
+
+    @property
+    def nodes_in_use(self) -> int:
+        """How many nodes have a pod that could run elsewhere."""
+        return int(self.nodes.in_use().sum())
+
+    def pods_on(self, node: str) -> list[PodInfo]:
+        """The pods that have to go before the node is free, the largest first: they find a place the least easily."""
+        row = self.nodes.row(node)
+        assert row is not None
+        pods = (pod for pod in self.nodes.pods[row].values() if not pod.stays and not pod.is_terminating)
+        return sorted(pods, key=lambda pod: (-self.size([pod]), natural_key(pod.key)))
+
+    def size(self, pods: Sequence[PodInfo]) -> int:
+        """What the pods ask for of all that nodes offer, in millionths, of the resource that it is the most of."""
+        asked = {PODS: len(pods)}
+        for pod in pods:
+            for name, amount in pod.placed.amounts.items():
+                asked[name] = asked.get(name, 0) + amount
+        return max(int(_MILLION * amount // max(self._offered.get(name, 1), 1)) for name, amount in asked.items())
+
+    def obstacle(self, pod: PodInfo, node: str) -> Obstacle | None:
+        """What keeps anybody from evicting the pod, wherever there is room."""
+        budgets = self._allowances.asked_by(pod)
+        reason = ""
+        if controller_of(pod.pod.metadata) is None:
+            reason = "has no controller: nothing would make it again"
+        elif len(budgets) > 1:
+            reason = f"is of more than one PodDisruptionBudget, {' and '.join(budgets)}: the API server evicts none"
+        elif budgets and not self._allowances.allowed(budgets[0]):
+            reason = f"PodDisruptionBudget {budgets[0]} allows no disruption"
+        elif (name := pod.pod.spec.scheduler_name) not in self.simulator.frameworks:
+            reason = f"names the scheduler {name}, which no profile has: give --scheduler-name or --config"
+        return Obstacle(node, pod.namespace, pod.name, pod.uid, reason) if reason else None
+
+    def cordon(self, node: str) -> None:
+        """Close the node for new pods."""
+        row = self.nodes.row(node)
+        before = None if row is None else self.nodes.nodes[row]
+        assert before is not None
+        self._closed[node] = before
+        self.simulator.update_node(cordoned(before))
+
+    def uncordon(self, node: str) -> None:
+        """Open a node again that was closed here, and try the pods that wait."""
+        self.simulator.update_node(self._closed.pop(node))
+        self._decide()
+
+    def must_leave(self, pod: PodInfo, node: str) -> list[PodInfo] | None:
+        """Return which pods have to leave the node before `pod` fits there; None where it never does.
+
+        As in preemption, all are taken away first, and then the most important of them come back if they can.
+        """
+        framework = self.simulator.frameworks[pod.pod.spec.scheduler_name]
+        going = [each for each in self.pods_on(node) if self.obstacle(each, node) is None]
+        going.sort(key=lambda each: (-each.priority, start_time(each)))
+        for each in going:
+            self.simulator.depart(each.uid)
+        fits = node in self.simulator.cycle.feasible_nodes(pod, framework)
+        for each in [*going] if fits else ():
+            self._put(each, node)
+            if node in self.simulator.cycle.feasible_nodes(pod, framework):
+                going.remove(each)
+            else:
+                self.simulator.depart(each.uid)
+        for each in going:
+            self._put(each, node)
+        return going if fits else None
+
+    def move(self, pod: PodInfo, node: str) -> Move | Obstacle:
+        """Evict the pod, and have the engine decide where the one goes that is made in its place."""
+        budgets = self._allowances.asked_by(pod)
+        waits_for = None if not budgets or self._allowances.take(budgets[0]) else budgets[0]
+        self._moved.append((pod, node))
+        self.simulator.depart(pod.uid)
+        self.simulator.add(ClusterObjects(pods=[_evicting_nobody(PodInfo(waiting_anew(pod.pod)))]))
+        reason = self._decide(pod.uid)
+        found = self.simulator.cache.node_of(pod.uid)
+        if found is None:
+            # Nobody would evict it.
+            self._put(pod, node)
+            return Obstacle(node, pod.namespace, pod.name, pod.uid, reason)
+        return Move(pod.namespace, pod.name, pod.uid, node, found, waits_for)
+
+    def take_back(self) -> None:
+        """Have everything be as it was before the first move."""
+        while self._moved:
+            self._put(*self._moved.pop())
+        while self._closed:
+            self.simulator.update_node(self._closed.popitem()[1])
+        self._allowances = Allowances(self._budgets)
+        self._decide()
+        self._moved.clear()
+
+    def _decide(self, uid: str = "") -> str:
+        """Have all pods tried that are worth trying, and return why the one of this UID got no node, if it got none."""
+        reason = "its pod is not tried"
+        while (step := self.simulator.step()) is not None:
+            if step.pod.uid == uid:
+                reason = why_no_node(step.outcome) if isinstance(step.outcome, FitError) else step.message or reason
+            elif isinstance(step.outcome, Placement):
+                self._moved.append((step.pod, ""))
+        return reason
+
+    def _put(self, pod: PodInfo, node: str) -> None:
+        """Have the pod be on the node, wherever it is, or wait where that is none."""
+        self.simulator.depart(pod.uid)
+        spec = structs.replace(pod.pod.spec, node_name=node)
+        self.simulator.add(ClusterObjects(pods=[PodInfo(structs.replace(pod.pod, spec=spec))]))
+
+
+def _evicting_nobody(pod: PodInfo) -> PodInfo:
+    """The pod, which preempts nobody should it wait."""
+    if pod.pod.spec.node_name:
+        return pod
+    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, preemption_policy="Never")))
