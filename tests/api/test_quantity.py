@@ -7,16 +7,16 @@ from bayplan.api.quantity import (
     MAX_AMOUNT,
     TOO_MUCH,
     QuantityError,
-    milli_of_nano,
-    nano,
+    bounded,
+    milli,
     value,
 )
 
-NANO = 10**9
+MILLI = 1000
 
 
 def milli_value(quantity):
-    return milli_of_nano(nano(quantity))
+    return bounded(milli(quantity))
 
 
 def _short(parameter):
@@ -27,51 +27,53 @@ def _short(parameter):
     ("text", "amount"),
     [
         ("0", 0),
-        ("1", NANO),
-        (".5", NANO // 2),
-        ("5.", 5 * NANO),
-        ("+1", NANO),
-        (" 1", NANO),
-        ("1 ", NANO),
-        ("\xa01\u3000", NANO),
-        ("007", 7 * NANO),
-        ("00.10", NANO // 10),
-        ("100m", NANO // 10),
-        ("1u", 1000),
+        ("1", MILLI),
+        (".5", MILLI // 2),
+        ("5.", 5 * MILLI),
+        ("+1", MILLI),
+        (" 1", MILLI),
+        ("1 ", MILLI),
+        ("\xa01\u3000", MILLI),
+        ("007", 7 * MILLI),
+        ("00.10", MILLI // 10),
+        ("100m", MILLI // 10),
+        ("1u", 1),
         ("1n", 1),
-        ("1k", 1000 * NANO),
-        ("1M", 10**6 * NANO),
-        ("1G", 10**9 * NANO),
-        ("1T", 10**12 * NANO),
-        ("1P", 10**15 * NANO),
-        ("1Ki", 1024 * NANO),
-        ("1Mi", 2**20 * NANO),
-        ("1Gi", 2**30 * NANO),
-        ("1Ti", 2**40 * NANO),
-        ("1Pi", 2**50 * NANO),
-        ("1e3", 1000 * NANO),
-        ("1E3", 1000 * NANO),
-        ("1e+3", 1000 * NANO),
-        ("1e-3", NANO // 1000),
-        ("1e00000000000000000000000000000003", 1000 * NANO),
-        ("0.5Ki", 512 * NANO),
-        ("128974848000m", 128974848 * NANO),
-        ("1.5Gi", 1610612736 * NANO),
-        ("100M", 100_000_000 * NANO),
-        (1, NANO),
-        (1.5, NANO * 3 // 2),
+        ("1k", 1000 * MILLI),
+        ("1M", 10**6 * MILLI),
+        ("1G", 10**9 * MILLI),
+        ("1T", 10**12 * MILLI),
+        ("1P", 10**15 * MILLI),
+        ("1Ki", 1024 * MILLI),
+        ("1Mi", 2**20 * MILLI),
+        ("1Gi", 2**30 * MILLI),
+        ("1Ti", 2**40 * MILLI),
+        ("1Pi", 2**50 * MILLI),
+        ("1e3", 1000 * MILLI),
+        ("1E3", 1000 * MILLI),
+        ("1e+3", 1000 * MILLI),
+        ("1e-3", MILLI // 1000),
+        ("1e00000000000000000000000000000003", 1000 * MILLI),
+        ("0.5Ki", 512 * MILLI),
+        ("128974848000m", 128974848 * MILLI),
+        ("1.5Gi", 1610612736 * MILLI),
+        ("100M", 100_000_000 * MILLI),
+        (1, MILLI),
+        (1.5, MILLI * 3 // 2),
         (1e-10, 1),
+        ("1.0001", 1001),
+        ("0.00049Ki", 502),
         (0, 0),
         (None, 0),
     ],
 )
 def test_a_quantity_is_read_as_the_api_server_reads_it(text, amount):
-    assert nano(text) == amount
+    assert milli(text) == amount
 
 
-@pytest.mark.parametrize("text", ["0.1n", "1e-10", "1e-1000000", "0.0000000001", "1e-9223372036854775808"])
-def test_an_amount_below_a_billionth_is_rounded_up_to_one(text):
-    assert nano(text) == 1
+@pytest.mark.parametrize("text", ["0.1n", "1n", "0.0001", "1e-10", "1e-1000000", "1e-9223372036854775808"])
+def test_an_amount_below_a_thousandth_is_rounded_up_to_one(text):
+    assert milli(text) == 1
     assert milli_value(text) == 1
     assert value(text) == 1
 
@@ -91,7 +93,7 @@ def test_an_amount_below_a_billionth_is_rounded_up_to_one(text):
 )
 def test_what_is_no_quantity_is_refused(text):
     with pytest.raises(QuantityError):
-        nano(text)
+        milli(text)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,7 @@ def test_a_hundred_times_the_largest_amount_fits_in_an_int64():
 
 @pytest.mark.parametrize("text", ["-1", "-100m", "-0", "-.5", "-1e1000000", -1, -1.5, -(10**4000)], ids=_short)
 def test_a_negative_amount_counts_as_nothing(text):
-    assert nano(text) == 0
+    assert milli(text) == 0
 
 
 @pytest.mark.parametrize(
@@ -135,29 +137,29 @@ def test_fractions_are_rounded_up(text, milli, whole):
 @pytest.mark.parametrize(
     ("text", "amount"),
     [
-        ("0" * 10**6 + "1", NANO),
-        ("1." + "0" * 10**6, NANO),
-        ("1." + "0" * 10**6 + "1", NANO + 1),
+        ("0" * 10**6 + "1", MILLI),
+        ("1." + "0" * 10**6, MILLI),
+        ("1." + "0" * 10**6 + "1", MILLI + 1),
         ("0." + "0" * 10**6 + "1Ei", 1),
-        ("1e" + "0" * 10**6 + "1", 10 * NANO),
-        ("1" + "0" * 10**6 + "e-1000000", NANO),
+        ("1e" + "0" * 10**6 + "1", 10 * MILLI),
+        ("1" + "0" * 10**6 + "e-1000000", MILLI),
     ],
     ids=_short,
 )
 def test_a_megabyte_of_digits_is_read_exactly(text, amount):
-    assert nano(text) == amount
+    assert milli(text) == amount
 
 
 @pytest.mark.parametrize("text", ["1" * 10**6 + "x", "e" * 10**6, "1e" + "9" * 10**6, "k" * 10**6 + "1"], ids=_short)
 def test_a_megabyte_of_nonsense_is_refused_with_a_short_message(text):
     with pytest.raises(QuantityError) as refusal:
-        nano(text)
+        milli(text)
     assert len(str(refusal.value)) < 100
 
 
 def test_the_message_shows_the_text_escaped():
     with pytest.raises(QuantityError, match=r"^not a quantity: '1\\n\\x1b\[31m'$"):
-        nano("1\n\x1b[31m")
+        milli("1\n\x1b[31m")
 
 
 digits = st.text("0123456789", max_size=24)
@@ -175,7 +177,7 @@ exponents = st.builds("{}.{}{}{}".format, digits, digits, st.sampled_from("eE"),
 @example("99999999999999999999999999.9999999999999999999999n")
 def test_amounts_agree_with_fractions(quantity):
     amount = exact(quantity)
-    assert nano(quantity) == min(amount * NANO, TOO_MUCH * NANO * 10)
+    assert milli(quantity) == min(amount * MILLI, TOO_MUCH * MILLI * 10)
     assert milli_value(quantity) == min(-(-amount * 1000 // 1), TOO_MUCH)
     assert value(quantity) == min(-(-amount // 1), TOO_MUCH)
 
@@ -183,7 +185,7 @@ def test_amounts_agree_with_fractions(quantity):
 @given(st.text("0123456789.+-eEinumkKMGTP _x", max_size=80) | st.text(max_size=80))
 def test_any_text_is_either_a_bounded_amount_or_refused(text):
     try:
-        amount = nano(text)
+        amount = milli(text)
     except QuantityError:
         return
-    assert 0 <= amount <= TOO_MUCH * NANO * 10
+    assert 0 <= amount <= TOO_MUCH * MILLI * 10

@@ -69,12 +69,14 @@ def test_containers_add_up_and_untracked_names_and_zeros_are_left_out():
     assert requests.amounts == {"cpu": 1500, "memory": GI, "example.com/gpu": 1, "hugepages-2Mi": 4 * 2**20}
 
 
-def test_fractions_are_summed_exactly_and_rounded_up_once_per_pod():
+def test_each_amount_is_rounded_up_to_a_thousandth_as_it_is_stored_and_the_sum_to_what_counts():
     halves = make_pod(containers=[make_container(cpu="1.5m", memory="500m")] * 2)
-    assert pod_requests(halves).amounts == {"cpu": 3, "memory": 1}
+    assert pod_requests(halves).amounts == {"cpu": 4, "memory": 1}
     assert pod_requests(make_pod(cpu="1.5m")).amounts == {"cpu": 2}
-    tenths = make_pod(containers=[make_container(cpu="0.1n")] * 3)
-    assert pod_requests(tenths).amounts == {"cpu": 1}
+    tenths = make_pod(containers=[make_container(cpu="0.1n")] * 3, overhead={"cpu": "0.0001"})
+    assert pod_requests(tenths).amounts == {"cpu": 4}
+    assert pod_requests(make_pod(containers=[make_container(cpu="1.0001")] * 2)).amounts == {"cpu": 2002}
+    assert node_allocatable(make_node("n", cpu="1.0001"))["cpu"] == 1001
 
 
 def test_init_containers_raise_the_request_to_their_peak():

@@ -16,7 +16,7 @@ SUFFIXES = {
 
 
 def exact(quantity: Quantity) -> Fraction:
-    """The amount of a valid quantity with a small exponent, rounded up to the billionths the API server keeps."""
+    """The amount of a valid quantity with a small exponent, rounded up to the thousandths the API server keeps."""
     text = "0" if quantity is None else str(quantity).strip(" ")
     split = max(i for i, character in enumerate(text) if character in "0123456789.") + 1
     head, _, exponent = text.lower().partition("e")
@@ -24,7 +24,7 @@ def exact(quantity: Quantity) -> Fraction:
         amount = Fraction(_decimal(head)) * Fraction(10) ** int(exponent)
     else:
         amount = Fraction(_decimal(text[:split])) * SUFFIXES[text[split:]]
-    return max(Fraction(ceil(amount * 10**9), 10**9), Fraction(0))
+    return max(Fraction(ceil(amount * 1000), 1000), Fraction(0))
 
 
 def requests(pod: Pod, *, defaults: bool = False, pod_level: bool = True, placed: bool = False) -> dict[str, Fraction]:

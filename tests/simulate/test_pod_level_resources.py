@@ -4,7 +4,7 @@ import pytest
 from tests.builders import make_container
 
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
-from bayplan.api.quantity import nano
+from bayplan.api.quantity import milli
 from bayplan.simulate.admission import with_pod_level_requests
 from bayplan.simulate.refusals import AdmissionError, check_containers
 
@@ -17,7 +17,7 @@ def requests_of(*containers, requests=None, limits=None, inits=()):
     found = with_pod_level_requests(
         PodSpec(containers=list(containers), init_containers=list(inits), resources=resources)
     )
-    return {name: nano(quantity) / 10**9 for name, quantity in (found.requests or {}).items()}
+    return {name: milli(quantity) / 1000 for name, quantity in (found.requests or {}).items()}
 
 
 def huge(size, *, limit=None):

@@ -1,4 +1,4 @@
-"""Quantities and whole numbers, read as the API server reads them: exact, and bounded whatever the text holds."""
+"""Quantities and whole numbers, read as the API server stores them, and bounded whatever the text holds."""
 
 import re
 from functools import lru_cache
@@ -14,11 +14,10 @@ TOO_MUCH: int = MAX_AMOUNT + 1
 INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
-_NANO = 10**9
+_MILLI = 1000
 _WHOLE_BOUND = TOO_MUCH * 10
-_NANO_BOUND = _WHOLE_BOUND * _NANO
-_NANO_BOUND_DIGITS = len(str(_NANO_BOUND))
-_MICRO = 10**6
+_BOUND = _WHOLE_BOUND * _MILLI
+_BOUND_DIGITS = len(str(_BOUND))
 
 _INT64_DIGITS = 19
 _DECIMAL = re.compile(r"([+-]?)([0-9]+)")
@@ -43,13 +42,14 @@ class QuantityError(ValueError):
     """A text that is no quantity; the message shows it, escaped and cut."""
 
 
-def nano(quantity: Quantity) -> int:
-    """The exact amount in units of 10**-9, for sums that must be rounded once, at the end.
+def milli(quantity: Quantity) -> int:
+    """The amount in thousandths, for sums that must be rounded once, at the end.
 
     The grammar is the API server's (apimachinery pkg/api/resource/quantity.go), less the texts without any digit:
-    it takes some for 0 by accident, here they are refused. Finer amounts are rounded up to one unit, as the API
-    server stores them. Negative amounts count as 0. Amounts too large for any node stop at a bound, so no giant
-    integer ever exists, and time is linear in the length of the text.
+    it takes some for 0 by accident, here they are refused. Finer amounts are rounded up, each by itself, as the API
+    server does when it reads an object (pkg/apis/core/v1/defaults.go, SetDefaults_ResourceList). Negative amounts
+    count as 0. Amounts too large for any node stop at a bound, so no giant integer ever exists, and time is linear in
+    the length of the text.
 
     Raises:
         QuantityError: The text is no quantity.
@@ -60,21 +60,20 @@ def nano(quantity: Quantity) -> int:
         return 0
     if type(quantity) is int:
         # Compared before it is multiplied: the integer of a YAML file may have any length.
-        return max(quantity, 0) * _NANO if quantity < _WHOLE_BOUND else _NANO_BOUND
+        return max(quantity, 0) * _MILLI if quantity < _WHOLE_BOUND else _BOUND
     if type(quantity) is float:
         return _nano_of_text(repr(quantity))
     raise _refusal(quantity)
 
 
-def milli_of_nano(amount: int) -> int:
-    """A sum of `nano` amounts in thousandths, rounded up, at most TOO_MUCH."""
-    rounded = -(-amount // _MICRO)
-    return rounded if rounded < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
+def bounded(amount: int) -> int:
+    """A sum of `milli` amounts, at most TOO_MUCH."""
+    return amount if amount < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
 
 
-def value_of_nano(amount: int) -> int:
-    """A sum of `nano` amounts in whole units, rounded up, at most TOO_MUCH."""
-    rounded = -(-amount // _NANO)
+def value_of_milli(amount: int) -> int:
+    """A sum of `milli` amounts in whole units, rounded up, at most TOO_MUCH."""
+    rounded = -(-amount // _MILLI)
     return rounded if rounded < TOO_MUCH else TOO_MUCH  # noqa: FURB136 - a call of min() costs as much as the rest
 
 
@@ -84,7 +83,7 @@ def value(quantity: Quantity) -> int:
     Raises:
         QuantityError: The text is no quantity.
     """
-    return value_of_nano(nano(quantity))
+    return value_of_milli(milli(quantity))
 
 
 def parse_int64(text: str) -> int | None:
@@ -131,14 +130,14 @@ def _nano_of_text(text: str) -> int:
     digits = digits.lstrip("0")
     if not digits or sign == "-":
         return 0
-    return _scaled(digits, decimal + 9 - len(decimals), binary)
+    return _scaled(digits, decimal + 3 - len(decimals), binary)
 
 
 def _scaled(digits: str, decimal: int, binary: int) -> int:
     """`digits` (no leading zero) times 10**decimal times 2**binary, rounded up and bounded."""
     magnitude = len(digits) + decimal
-    if magnitude > _NANO_BOUND_DIGITS:
-        return _NANO_BOUND
+    if magnitude > _BOUND_DIGITS:
+        return _BOUND
     if magnitude < -_KEPT_DECIMALS:
         return 1
     kept = magnitude + _KEPT_DECIMALS
@@ -149,7 +148,7 @@ def _scaled(digits: str, decimal: int, binary: int) -> int:
         lost = ""
     amount = (int(digits) + bool(lost)) << binary
     amount = amount * int(10**decimal) if decimal >= 0 else -(-amount // int(10**-decimal))
-    return min(amount, _NANO_BOUND)
+    return min(amount, _BOUND)
 
 
 def _refusal(quantity: object) -> QuantityError:

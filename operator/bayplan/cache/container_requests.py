@@ -1,4 +1,4 @@
-"""What a pod's containers ask for, or have by their kubelet's report, exact, and the sums over them."""
+"""What a pod's containers ask for, or have by their kubelet's report, and the sums over them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -6,33 +6,33 @@ from typing import NamedTuple
 
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import Container, ContainerStatus, Pod, PodSpec, ResourceRequirements
-from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.quantity import QuantityError, milli
 
-Nanos = dict[str, int]
-"""Amounts by resource name, in units of 10**-9."""
+Millis = dict[str, int]
+"""Amounts by resource name, in thousandths."""
 
-NOTHING: Nanos = {}
+NOTHING: Millis = {}
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerRequests:
     """The requests of each container, and those of each init container with whether it is a sidecar."""
 
-    containers: list[Nanos]
-    inits: list[tuple[Nanos, bool]]
+    containers: list[Millis]
+    inits: list[tuple[Millis, bool]]
 
-    def total(self, defaults: Nanos = NOTHING) -> Nanos:
+    def total(self, defaults: Millis = NOTHING) -> Millis:
         """Return the peak of what runs at once: containers and sidecars, or an init container and earlier sidecars.
 
         Each container that leaves out a name of `defaults` counts with the default.
         """
         if not self.inits and len(self.containers) == 1 and defaults.keys() <= self.containers[0].keys():
             return self.containers[0]
-        running: Nanos = {}
+        running: Millis = {}
         for amounts in self.containers:
             _add_to(running, defaults | amounts)
-        sidecars: Nanos = {}
-        peak: Nanos = {}
+        sidecars: Millis = {}
+        peak: Millis = {}
         for amounts, is_sidecar in self.inits:
             wanted = defaults | amounts
             if is_sidecar:
@@ -79,7 +79,7 @@ def reported_requests(
         for index, each in enumerate(statuses or ()):
             reports.setdefault(each.name, (each, f"{path}[{index}]"))
 
-    def read(container: Container, of_spec: Nanos) -> tuple[Nanos, Nanos]:
+    def read(container: Container, of_spec: Millis) -> tuple[Millis, Millis]:
         unreported = NOTHING if infeasible else of_spec
         if container.name not in reports:
             return unreported, unreported
@@ -92,10 +92,10 @@ def reported_requests(
         elif report.allocated_resources == asked:
             allocated = of_spec
         else:
-            allocated = nanos(report.allocated_resources, f"{path}.allocatedResources")
+            allocated = millis(report.allocated_resources, f"{path}.allocatedResources")
         if not given:
             return allocated, allocated
-        return of_spec if given == asked else nanos(given, f"{path}.resources.requests"), allocated
+        return of_spec if given == asked else millis(given, f"{path}.resources.requests"), allocated
 
     spec = pod.spec
     mains = [read(*each) for each in zip(spec.containers, wanted.containers, strict=True)]
@@ -126,7 +126,7 @@ def reports_repeat_spec(pod: Pod) -> bool:
     )
 
 
-def requests_of(resources: ResourceRequirements | None, path: str, index: int | None = None) -> Nanos:
+def requests_of(resources: ResourceRequirements | None, path: str, index: int | None = None) -> Millis:
     """Return the requests of one container, or of a whole pod, that stand at `path`.
 
     Raises:
@@ -135,29 +135,29 @@ def requests_of(resources: ResourceRequirements | None, path: str, index: int | 
     if resources is None or not resources.requests:
         return NOTHING
     try:
-        return {name: nano(quantity) for name, quantity in resources.requests.items()}
+        return {name: milli(quantity) for name, quantity in resources.requests.items()}
     except QuantityError:
         where = path if index is None else f"{path}[{index}]"
-        return nanos(resources.requests, f"{where}.resources.requests")
+        return millis(resources.requests, f"{where}.resources.requests")
 
 
-def nanos(quantities: Mapping[str, Quantity] | None, path: str) -> Nanos:
+def millis(quantities: Mapping[str, Quantity] | None, path: str) -> Millis:
     """Return the amounts that stand at `path`.
 
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
     """
-    amounts: Nanos = {}
+    amounts: Millis = {}
     for name, quantity in (quantities or {}).items():
         try:
-            amounts[name] = nano(quantity)
+            amounts[name] = milli(quantity)
         except QuantityError as error:
             shown = name if name.isascii() and name.isprintable() else ascii(name)
             raise QuantityError(f"{path}[{shown[:64]}]: {error}") from None
     return amounts
 
 
-def plus(left: Nanos, right: Nanos) -> Nanos:
+def plus(left: Millis, right: Millis) -> Millis:
     """Return the sums by name."""
     if not right:
         return left
@@ -166,22 +166,22 @@ def plus(left: Nanos, right: Nanos) -> Nanos:
     return result
 
 
-def largest(lists: Sequence[Nanos]) -> Nanos:
+def largest(lists: Sequence[Millis]) -> Millis:
     """Return the largest amount by name."""
     if len(lists) == 1:
         return lists[0]
-    result: Nanos = {}
+    result: Millis = {}
     for amounts in lists:
         _raise_to(result, amounts)
     return result
 
 
-def _add_to(target: Nanos, amounts: Nanos) -> None:
+def _add_to(target: Millis, amounts: Millis) -> None:
     for name, amount in amounts.items():
         target[name] = target.get(name, 0) + amount
 
 
-def _raise_to(target: Nanos, amounts: Nanos) -> None:
+def _raise_to(target: Millis, amounts: Millis) -> None:
     for name, amount in amounts.items():
         if amount > target.get(name, -1):
             target[name] = amount

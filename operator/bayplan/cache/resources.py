@@ -8,14 +8,14 @@ from threading import Lock
 import msgspec
 
 from bayplan.api.objects import Node, Pod, PodSpec
-from bayplan.api.quantity import MAX_AMOUNT, milli_of_nano, value_of_nano
+from bayplan.api.quantity import MAX_AMOUNT, bounded, value_of_milli
 from bayplan.api.selectors import is_label_key
 from bayplan.cache.container_requests import (
     NOTHING,
     ContainerRequests,
-    Nanos,
+    Millis,
     largest,
-    nanos,
+    millis,
     plus,
     reported_requests,
     reports_repeat_spec,
@@ -67,7 +67,7 @@ _QUOTA_PREFIX = "requests."
 _KEPT_NAMES = 1024
 """How many names of resources are looked up without being read again; more than nodes have."""
 
-_DEFAULTS: Nanos = {CPU: DEFAULT_MILLI_CPU * 10**6, MEMORY: DEFAULT_MEMORY * 10**9}
+_DEFAULTS: Millis = {CPU: DEFAULT_MILLI_CPU, MEMORY: DEFAULT_MEMORY * 1000}
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,7 @@ _knowing = Lock()
 def pod_requests(pod: Pod) -> PodRequests:
     """What an incoming pod asks for, from its spec alone.
 
-    Sums are exact and rounded up once per pod (component-helpers resource/helpers.go, PodRequests). Pods that ask for
+    Sums are rounded up once per pod (component-helpers resource/helpers.go, PodRequests). Pods that ask for
     the same share one answer, as those of one controller do, and a pod before and after it is bound.
 
     Raises:
@@ -145,7 +145,7 @@ def placed_requests(pod: Pod) -> PodRequests:
     wanted, pod_level = spec_requests(spec), _pod_level(spec)
     of_pod = [NOTHING, NOTHING]
     if status.resources is not None:
-        allocated = nanos(status.allocated_resources, "status.allocatedResources")
+        allocated = millis(status.allocated_resources, "status.allocatedResources")
         of_pod = [requests_of(status.resources, "status"), allocated]
         if pod_level:
             pod_level = _supported(largest(of_pod if infeasible else [pod_level, *of_pod]))
@@ -179,9 +179,9 @@ def node_allocatable(node: Node) -> dict[str, int]:
     Raises:
         QuantityError: A quantity cannot be read; the message names its field.
     """
-    offered = nanos(node.status.allocatable, "status.allocatable")
+    offered = millis(node.status.allocatable, "status.allocatable")
     return {
-        name: min(milli_of_nano(amount) if name == CPU else value_of_nano(amount), MAX_AMOUNT)
+        name: min(bounded(amount) if name == CPU else value_of_milli(amount), MAX_AMOUNT)
         for name, amount in offered.items()
         if name == PODS or _is_tracked(name)
     }
@@ -227,24 +227,24 @@ def _is_tracked(name: str) -> bool:
     return name in (CPU, MEMORY, EPHEMERAL_STORAGE) or is_scalar(name)
 
 
-def _pod_level(spec: PodSpec) -> Nanos:
+def _pod_level(spec: PodSpec) -> Millis:
     """The pod-level requests of the spec; empty if it has none."""
     return _supported(requests_of(spec.resources, "spec")) if spec.resources else NOTHING
 
 
-def _supported(amounts: Nanos) -> Nanos:
+def _supported(amounts: Millis) -> Millis:
     return {name: amount for name, amount in amounts.items() if is_supported_pod_level_resource(name)}
 
 
 def _pod_requests(
-    counted: Sequence[ContainerRequests], reported: Sequence[Nanos], pod_level: Nanos, spec: PodSpec
+    counted: Sequence[ContainerRequests], reported: Sequence[Millis], pod_level: Millis, spec: PodSpec
 ) -> PodRequests:
     """The requests of a pod whose containers count with the largest of several sums, and of amounts `reported`."""
 
-    def total_with(defaults: Nanos) -> Nanos:
+    def total_with(defaults: Millis) -> Millis:
         return largest([*(each.total(defaults) for each in counted), *reported])
 
-    overhead = nanos(spec.overhead, "spec.overhead") if spec.overhead else NOTHING
+    overhead = millis(spec.overhead, "spec.overhead") if spec.overhead else NOTHING
     total = total_with(NOTHING)
     true = plus(total | pod_level if pod_level else total, overhead)
     scoring = plus(total_with(_DEFAULTS), overhead)
@@ -258,17 +258,17 @@ def _pod_requests(
         return PodRequests(amounts, cpu, memory, cpu, memory, amounts)
     return PodRequests(
         amounts,
-        milli_of_nano(non_zero.get(CPU, 0)),
-        value_of_nano(non_zero.get(MEMORY, 0)),
-        milli_of_nano(scoring.get(CPU, 0)),
-        value_of_nano(scoring.get(MEMORY, 0)),
+        bounded(non_zero.get(CPU, 0)),
+        value_of_milli(non_zero.get(MEMORY, 0)),
+        bounded(scoring.get(CPU, 0)),
+        value_of_milli(scoring.get(MEMORY, 0)),
         _amounts(plus(total, overhead)) if pod_level else amounts,
     )
 
 
-def _amounts(exact: Nanos) -> dict[str, int]:
+def _amounts(exact: Millis) -> dict[str, int]:
     return {
-        name: milli_of_nano(amount) if name == CPU else value_of_nano(amount)
+        name: bounded(amount) if name == CPU else value_of_milli(amount)
         for name, amount in exact.items()
         if amount and _is_tracked(name)
     }

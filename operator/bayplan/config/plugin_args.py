@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
-from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.quantity import QuantityError, milli
 from bayplan.config.errors import (
     FieldError,
     child,
@@ -214,7 +214,7 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
         if kept.percentage and kept.amount:
             each.forbid("amount", "may not be given together with percentage")
         try:
-            if not nano(kept.amount.replace("-", "?") or 0) and each.raw("percentage") in (None, 0):
+            if not milli(kept.amount.replace("-", "?") or 0) and each.raw("percentage") in (None, 0):
                 each.errors.append(required(each.path, "nothing is kept free without a percentage or an amount"))
         except QuantityError:
             each.invalid("amount", kept.amount, "must be a quantity such as 500m or 2Gi, and not negative")

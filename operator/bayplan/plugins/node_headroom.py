@@ -5,7 +5,7 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from bayplan.api.quantity import milli_of_nano, nano, value_of_nano
+from bayplan.api.quantity import bounded, milli, value_of_milli
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -40,8 +40,8 @@ class NodeHeadroom:
         self._kept: dict[str, tuple[int, int]] = {}
         """By resource, of a node's allocatable the per cents, and the amount beside them."""
         for each in args.resources:
-            amount = nano(each.amount or 0)
-            self._kept[each.name] = each.percentage, (milli_of_nano if each.name == CPU else value_of_nano)(amount)
+            amount = milli(each.amount or 0)
+            self._kept[each.name] = each.percentage, (bounded if each.name == CPU else value_of_milli)(amount)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return tuple(self._asked(pod))

@@ -10,7 +10,7 @@ from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
-from bayplan.cache.container_requests import NOTHING, ContainerRequests, Nanos, nanos, plus, spec_requests
+from bayplan.cache.container_requests import NOTHING, ContainerRequests, Millis, millis, plus, spec_requests
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_hugepages, is_supported_pod_level_resource
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -18,17 +18,17 @@ from bayplan.server.answers import HEADERS
 from bayplan.server.metrics import TEXT_FORMAT
 
 
-def exact_requests(spec: PodSpec) -> Nanos:
+def exact_requests(spec: PodSpec) -> Millis:
     """Return the requests of a pod, by its spec (component-helpers resource/helpers.go, PodRequests).
 
     Raises:
         QuantityError: a quantity cannot be read; the message names its field.
     """
     total = spec_requests(spec).total() | _pod_level(spec.resources.requests if spec.resources else None, "requests")
-    return plus(total, nanos(spec.overhead, "spec.overhead"))
+    return plus(total, millis(spec.overhead, "spec.overhead"))
 
 
-def exact_limits(spec: PodSpec) -> Nanos:
+def exact_limits(spec: PodSpec) -> Millis:
     """Return the limits of a pod, by its spec (component-helpers resource/helpers.go, PodLimits).
 
     The overhead counts for resources that are limited.
@@ -43,23 +43,22 @@ def exact_limits(spec: PodSpec) -> Nanos:
             for i, each in enumerate(spec.init_containers or ())
         ],
     ).total() | _pod_level(spec.resources.limits if spec.resources else None, "limits")
-    overhead = nanos(spec.overhead, "spec.overhead")
+    overhead = millis(spec.overhead, "spec.overhead")
     return plus(total, {name: amount for name, amount in overhead.items() if total.get(name)})
 
 
-def _limits(resources: ResourceRequirements | None, path: str) -> Nanos:
-    return NOTHING if resources is None else nanos(resources.limits, f"{path}.resources.limits")
+def _limits(resources: ResourceRequirements | None, path: str) -> Millis:
+    return NOTHING if resources is None else millis(resources.limits, f"{path}.resources.limits")
 
 
-def _pod_level(quantities: Mapping[str, Quantity] | None, field: str) -> Nanos:
-    amounts = nanos(quantities, f"spec.resources.{field}")
+def _pod_level(quantities: Mapping[str, Quantity] | None, field: str) -> Millis:
+    amounts = millis(quantities, f"spec.resources.{field}")
     return {name: amount for name, amount in amounts.items() if is_supported_pod_level_resource(name)}
 
 
 LONGEST_SECONDS = 60.0
 """How long one answer may take; a client that reads more slowly gets half of one."""
 _PODS_AT_ONCE = 50
-_NANO = 10**9
 _UNITS = {"cpu": "cores", "memory": "bytes", "storage": "bytes", "ephemeral-storage": "bytes"}
 _METRICS = (
     ("kube_pod_resource_request", "Resources that a pod requests, as scheduler and kubelet see them.", exact_requests),
@@ -126,7 +125,7 @@ def _series(name: str, pods: Iterable[tuple[PodInfo, str]], amounts_of: Callable
         for resource, amount in amounts.items():
             if amount:
                 unit = _unit(resource)
-                yield f'{name}{{{labels},resource="{_escaped(resource)}",unit="{unit}"}} {amount / _NANO!r}\n'
+                yield f'{name}{{{labels},resource="{_escaped(resource)}",unit="{unit}"}} {amount / 1000!r}\n'
 
 
 def _unit(resource: str) -> str:

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
-from bayplan.api.quantity import nano
+from bayplan.api.quantity import milli
 from bayplan.api.workload_objects import LimitRange, LimitRangeItem, Namespace, PriorityClass, RuntimeClass
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError, check_name
 
@@ -48,6 +48,12 @@ class AdmissionPolicies:
         spaces = [each.metadata for each in given if isinstance(each, Namespace)]
         are_all = any(each.resource_version for each in spaces)
         self._namespaces = _OF_SERVER.union(each.name for each in spaces) if are_all else None
+        self._ending = {each.name for each in spaces if each.deletion_timestamp is not None}
+
+    def check_namespace(self, namespace: str) -> None:
+        """Check that objects can be created in a namespace; raises AdmissionError if it is being deleted."""
+        if namespace in self._ending:
+            raise AdmissionError(f"metadata.namespace: Namespace {namespace!r} is being terminated")
 
     def of_runtime(self, spec: PodSpec, namespace: str) -> dict[str, object]:
         """Return the fields that the RuntimeClass of a new pod gives it (upstream: plugin/pkg/admission/runtimeclass).
@@ -64,7 +70,7 @@ class AdmissionPolicies:
         if found is None:
             return {}
         overhead, wanted = found.overhead.pod_fixed or {}, found.scheduling.node_selector or {}
-        if spec.overhead and _nanos(spec.overhead) != _nanos(overhead):
+        if spec.overhead and _millis(spec.overhead) != _millis(overhead):
             raise AdmissionError("spec.overhead: Forbidden: the RuntimeClass gives another")
         own = spec.node_selector or {}
         for key in wanted:
@@ -122,8 +128,8 @@ def _completed(container: Container, defaults: Iterable[tuple[Amounts, Amounts]]
     return structs.replace(container, resources=structs.replace(own, limits=limits, requests=requests))
 
 
-def _nanos(amounts: Amounts) -> dict[str, int]:
-    return {name: nano(amount) for name, amount in amounts.items()}
+def _millis(amounts: Amounts) -> dict[str, int]:
+    return {name: milli(amount) for name, amount in amounts.items()}
 
 
 def _defaults(item: LimitRangeItem) -> tuple[Amounts, Amounts]:

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import Quantity
-from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.listers import NamedObject
@@ -76,7 +76,7 @@ def _check_storage(amounts: Mapping[str, Quantity] | None, path: str) -> None:
 
 def _check_quantity(quantity: Quantity, path: str) -> None:
     try:
-        nano(quantity)
+        milli(quantity)
     except QuantityError as error:
         raise AdmissionError(f"{path}: {error}") from None
 

@@ -8,7 +8,7 @@ from msgspec import structs
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
-from bayplan.api.quantity import QuantityError, nano
+from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.storage_objects import StorageMeta
 from bayplan.cache.container_requests import spec_requests
 from bayplan.cache.resources import (
@@ -136,22 +136,20 @@ def _check_enough(spec: PodSpec, whole: ResourceRequirements) -> None:
         # What reads it tells of that.
         return
     for name, amount in (whole.requests or {}).items():
-        if (_nano(amount) or 0) < asked.get(name, 0):
+        if (_milli(amount) or 0) < asked.get(name, 0):
             text = f"must be greater than or equal to aggregate container requests of {written(asked[name])}"
             raise AdmissionError(f"spec.resources.requests[{name[:64]}]: Invalid value: {str(amount)[:64]!a}: {text}")
     for index, container in enumerate(spec.containers):
         for name, amount in ((container.resources and container.resources.limits) or {}).items():
             most = (whole.limits or {}).get(name)
-            if most is not None and (_nano(amount) or 0) > (_nano(most) or 0):
+            if most is not None and (_milli(amount) or 0) > (_milli(most) or 0):
                 text = f"Invalid value: {str(amount)[:64]!a}: must be less than or equal to pod limits of {most}"
                 raise AdmissionError(f"spec.resources.containers[{index}][{name[:64]}].limits: {text}")
 
 
 def written(amount: int) -> str:
-    """Return an amount in units of 10**-9 as a quantity."""
-    if amount % 10**9 == 0:
-        return str(amount // 10**9)
-    return f"{amount // 10**6}m" if amount % 10**6 == 0 else f"{amount}n"
+    """Return an amount in thousandths as a quantity."""
+    return f"{amount}m" if amount % 1000 else str(amount // 1000)
 
 
 def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
@@ -159,9 +157,9 @@ def check_amounts(amounts: Mapping[str, Quantity] | None, path: str) -> None:
     for name, amount in (amounts or {}).items():
         where = f"{path}[{name[:64]}]: Invalid value: {amount!a}"
         # What cannot be read is read as 0 where it does get in.
-        if str(amount).startswith("-") and _nano(str(amount)[1:]):
+        if str(amount).startswith("-") and _milli(str(amount)[1:]):
             raise AdmissionError(f"{where}: must be greater than or equal to 0")
-        if is_extended(name) and (_nano(amount) or 0) % 10**9:
+        if is_extended(name) and (_milli(amount) or 0) % 1000:
             raise AdmissionError(f"{where}: must be an integer")
 
 
@@ -191,23 +189,23 @@ def _check_resource_name(name: str, where: str, *, is_container: bool) -> None:
 def _check_request(name: str, amount: Quantity, limits: Mapping[str, Quantity], path: str) -> None:
     if name in _OVERCOMMITTED:
         _check_below(amount, limits.get(name), name, path)
-    elif is_scalar(name) and _nano(amount) is not None:
+    elif is_scalar(name) and _milli(amount) is not None:
         if name not in limits:
             raise AdmissionError(f"{path}.limits: Required value: Limit must be set for non overcommitable resources")
-        if _nano(limits[name]) != _nano(amount):
+        if _milli(limits[name]) != _milli(amount):
             text = f"must be equal to {name[:64]} limit of {limits[name]}"
             raise AdmissionError(f"{path}.requests: Invalid value: {str(amount)[:64]!a}: {text}")
 
 
 def _check_below(amount: Quantity, limit: Quantity, name: str, path: str) -> None:
-    asked, most = _nano(amount), _nano(limit)
+    asked, most = _milli(amount), _milli(limit)
     if limit is not None and asked is not None and most is not None and asked > most:
         text = f"must be less than or equal to {name} limit of {str(limit)[:64]}"
         raise AdmissionError(f"{path}.requests: Invalid value: {str(amount)[:64]!a}: {text}")
 
 
-def _nano(amount: Quantity) -> int | None:
+def _milli(amount: Quantity) -> int | None:
     try:
-        return nano(amount)
+        return milli(amount)
     except QuantityError:
         return None

@@ -15,5 +15,5 @@ Read the modules in this order:
 9. `pod_volumes`: what is bound for one pod on its node: assumed, written, and checked until it is done.
 
 A slot is a volume's number within its class; a row is a node's number in the node table. A position is an index into
-the rows that a call asks about. Sizes of claims and volumes are exact, in units of 10**-9 bytes.
+the rows that a call asks about. Sizes of claims and volumes are in thousandths of a byte.
 """

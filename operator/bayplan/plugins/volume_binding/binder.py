@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from bayplan.api.quantity import value_of_nano
+from bayplan.api.quantity import value_of_milli
 from bayplan.api.storage_objects import CSIDriver, PersistentVolumeClaim, StorageClass
 from bayplan.cache.change_log import Rows
 from bayplan.cache.listers import Listers
@@ -201,7 +201,7 @@ class VolumeBinder:
             space = self._capacities.of_class(class_name)
             capacity = space.total[rows]
             # A capacity must be enough for this claim alone (upstream: hasEnoughCapacity).
-            is_enough = space.largest_volume[rows] >= value_of_nano(requested_storage(claim))
+            is_enough = space.largest_volume[rows] >= value_of_milli(requested_storage(claim))
             found.no_space |= where & is_allowed & ~is_enough
         found.provisioned.append(ProvisionedClaim(claim, where, capacity))
 

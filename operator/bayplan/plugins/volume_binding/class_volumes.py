@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.meta_objects import key_of
-from bayplan.api.quantity import QuantityError, nano, value_of_nano
+from bayplan.api.quantity import QuantityError, milli, value_of_milli
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, PersistentVolumeSpec
 from bayplan.api.storage_objects import PersistentVolumeClaimSpec as ClaimSpec
@@ -59,7 +59,7 @@ class VolumeForm(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequirements:
-    """What a claim asks of a volume; `size` is exact, in units of 10**-9 bytes."""
+    """What a claim asks of a volume; `size` is in thousandths of a byte."""
 
     size: int
     form: VolumeForm
@@ -81,21 +81,21 @@ class ClaimRequirements:
 
 
 def requested_storage(claim: PersistentVolumeClaim) -> int:
-    """Return what the claim asks for, exactly, in units of 10**-9 bytes.
+    """Return what the claim asks for, in thousandths of a byte.
 
     Raises:
         VolumeError: it is no quantity.
     """
     try:
-        return nano((claim.spec.resources.requests or {}).get("storage"))
+        return milli((claim.spec.resources.requests or {}).get("storage"))
     except QuantityError as error:
         raise VolumeError(f"claim {key_of(claim.metadata)}: spec.resources.requests[storage]: {error}") from error
 
 
 def volume_size(volume: PersistentVolume) -> int:
-    """Return the volume's size, exactly, in units of 10**-9 bytes; less than any request if it is no quantity."""
+    """Return the volume's size, in thousandths of a byte; less than any request if it is no quantity."""
     try:
-        return nano((volume.spec.capacity or {}).get("storage"))
+        return milli((volume.spec.capacity or {}).get("storage"))
     except QuantityError:
         return _UNREADABLE
 
@@ -209,7 +209,7 @@ class ClassVolumes:
 
     def sizes(self, slots: Slots) -> Column:
         """Return how large the volumes in these slots are, in bytes, `(slots,) int64`."""
-        return self._sizes.each(slots, value_of_nano, np.int64)
+        return self._sizes.each(slots, value_of_milli, np.int64)
 
     def runs(self, fitting: FittingVolumes, topology: NodeTopology, rows: Rows) -> Iterator[VolumeRun]:
         """Yield the fitting volumes that can be used on each row; on one row a volume is in one run at most."""

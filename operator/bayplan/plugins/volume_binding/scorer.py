@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.quantity import TOO_MUCH, value_of_nano
+from bayplan.api.quantity import TOO_MUCH, value_of_milli
 from bayplan.cache.node_table import Column
 from bayplan.config.types import UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
@@ -63,14 +63,14 @@ def _resources_by_class(found: FoundVolumes) -> dict[str, _StorageResource]:
     for matched in found.matched:
         of_class = by_class.setdefault(claim_class(matched.claim), _StorageResource(count))
         where = matched.is_matched
-        of_class.ask(where, value_of_nano(requested_storage(matched.claim)))
+        of_class.ask(where, value_of_milli(requested_storage(matched.claim)))
         of_class.capacity = np.minimum(of_class.capacity + matched.sizes(), TOO_MUCH)
         has_volume |= where
     for new in found.provisioned:
         if new.capacity is not None:
             of_class = by_class.setdefault(claim_class(new.claim), _StorageResource(count))
             where = new.where & ~has_volume
-            of_class.ask(where, value_of_nano(requested_storage(new.claim)))
+            of_class.ask(where, value_of_milli(requested_storage(new.claim)))
             # The space is that of the class, however many claims share it.
             of_class.capacity[where] = new.capacity[where]
     return by_class
