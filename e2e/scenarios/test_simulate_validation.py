@@ -8,6 +8,7 @@ from e2e.controlplane.openapi_document import FILE, document
 from e2e.controlplane.plane import ControlPlane
 from e2e.scenarios.dry_runs import DRY_RUN
 
+from bayplan.api.quantity import milli
 from bayplan.simulate.openapi import READ, published_errors
 
 pytestmark = pytest.mark.controlplane
@@ -62,6 +63,11 @@ def listening(**port: object) -> dict[str, Any]:
 
 def probed(**action: object) -> dict[str, Any]:
     return {"containers": [container(livenessProbe=action)]}
+
+
+def scratch(*modes: str) -> dict[str, Any]:
+    spec = {"accessModes": modes, "resources": {"requests": {"storage": "1.0001"}}}
+    return {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]}
 
 
 MOUNTING = container(volumeMounts=[{"name": "data", "mountPath": "/data"}])
@@ -119,6 +125,12 @@ REFUSED: list[dict[str, Any]] = [
     {"schedulingGates": [{"name": "a b"}]},
     {**GATED, "nodeName": "n1"},
     asking(requests={"example.com/gpu": "0.5"}, limits={"example.com/gpu": "0.5"}),
+    {"dnsPolicy": "None"},
+    {"dnsPolicy": "None", "dnsConfig": {"searches": ["a"]}},
+    {"hostPID": True, "shareProcessNamespace": True},
+    {"os": {"name": "beos"}},
+    {"ephemeralContainers": [container()]},
+    scratch("ReadWriteOnce", "ReadWriteOncePod"),
 ]
 ADMITTED: list[dict[str, Any]] = [
     {},
@@ -138,6 +150,9 @@ ADMITTED: list[dict[str, Any]] = [
     listening(containerPort=80, hostPort=0),
     {**listening(containerPort=80, hostPort=80), "hostNetwork": True},
     probed(httpGet={"port": "http"}),
+    {"dnsPolicy": "None", "dnsConfig": {"nameservers": ["10.0.0.1"]}, "os": {"name": "linux"}},
+    asking(requests={"cpu": "1.0002"}, limits={"cpu": "1.0001"}),
+    scratch("ReadWriteOncePod"),
     {"volumes": [{"name": "data", "configMap": None}], "containers": [MOUNTING]},
     GATED,
 ]
@@ -195,6 +210,31 @@ def test_what_the_api_server_refuses_is_refused(control_plane: ControlPlane, spe
 def test_what_the_api_server_admits_is_admitted(control_plane: ControlPlane, spec: dict[str, Any]) -> None:
     assert is_admitted(control_plane.client, spec)
     assert published_errors("v1", "Pod", pod(spec)) == []
+
+
+def test_keys_of_annotations_are_refused_and_admitted_alike(control_plane: ControlPlane) -> None:
+    for key, is_right in (("Example.com/Owner", True), ("a b", False)):
+        made = pod({})
+        made["metadata"]["annotations"] = {key: "x"}
+        assert is_taken(control_plane.client, "pods", made) == is_right
+        assert (published_errors("v1", "Pod", made) == []) == is_right
+
+
+FINE = {"cpu": "1.0001", "memory": "0.1"}
+STORED = {"cpu": "1001m", "memory": "100m"}
+
+
+def test_each_amount_is_stored_as_it_is_read(control_plane: ControlPlane) -> None:
+    client, asked = control_plane.client, {"requests": FINE, "limits": FINE}
+    spec = {**asking(**asked), "resources": asked}
+    found = client.request("POST", path_of("pods", namespace="default") + STRICT, pod(spec))["spec"]
+    for each in (found["resources"], found["containers"][0]["resources"]):
+        assert (each["requests"], each["limits"]) == (STORED, STORED)
+    status = {"capacity": FINE, "allocatable": FINE}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "fine"}, "status": status}
+    stored = client.request("POST", path_of("nodes") + STRICT, node)["status"]
+    assert (stored["capacity"], stored["allocatable"]) == (STORED, STORED)
+    assert {name: milli(FINE[name]) for name in FINE} == {name: milli(STORED[name]) for name in STORED}
 
 
 @pytest.mark.parametrize(("plural", "made"), WORKLOADS_REFUSED, ids=str)

@@ -68,7 +68,7 @@ def test_of_pods_on_a_full_node_only_those_that_are_added_are_named(simulate):
     there = {**POD, "metadata": {"name": "there"}, "spec": {**asking("cpu", 3)["spec"], "nodeName": "n1"}}
     added = {**POD, "spec": {**asking("cpu", 2)["spec"], "nodeName": "n1"}}
     done = {**added, "metadata": {"name": "done"}, "status": {"phase": "Succeeded"}}
-    files = {"in": lists(NODE, there), "more": lists(added, done)}
+    files = {"in": lists(NODE, there, done), "more": lists(added)}
     code, out, err = simulate(files, "--cluster", "in", "--add", "more", "--fail-on-unschedulable")
     assert code == 3
     assert [line.partition(" skipped")[0].rpartition(": ")[2] for line in err.splitlines()] == ["pod default/p"]

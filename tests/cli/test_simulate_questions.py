@@ -94,6 +94,7 @@ def test_copies_that_are_not_alike_are_not_counted(simulate):
     ("arguments", "message"),
     [
         (("--count", "max"), "--count: --add must give one pod"),
+        (("--count", "0"), "'0' is neither a number from 1 to 9999999 nor max"),
         (("--count", "-1"), "'-1' is neither a number"),
         (("--count", "all"), "'all' is neither a number"),
         (("--drain", "n9"), "--drain: there is no Node 'n9'"),

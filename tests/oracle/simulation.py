@@ -25,8 +25,14 @@ def cluster_file(scene: Scene, decisions: Sequence[Decision]) -> Object:
         if decision.node is not None
     ]
     pods = [*scene.placed, *bound, scene.incoming[len(decisions)]]
-    items += [{"apiVersion": "v1", "kind": "Pod", **pod} for pod in pods]
+    items += [{"apiVersion": "v1", "kind": "Pod", **_without_templates(pod)} for pod in pods]
     return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
+def _without_templates(pod: Object) -> Object:
+    """The pod as a snapshot has it: nobody made claims of templates while kube-scheduler was recorded."""
+    volumes = [{**each, "ephemeral": {}} if "ephemeral" in each else each for each in pod["spec"].get("volumes", ())]
+    return {**pod, "spec": {**pod["spec"], "volumes": volumes}}
 
 
 def decision_of(attempt: Object) -> Decision:

@@ -17,8 +17,9 @@ NOT_ALL_FIT: Final = 3
 
 
 def _a_count(_context: click.Context, _option: click.Parameter, text: str | None) -> str | None:
-    if text is not None and text != ALL_THAT_FIT and not (text.isascii() and text.isdecimal() and 0 < len(text) <= 7):
-        raise click.BadParameter(f"{text[:64]!a} is neither a number from 0 to 9999999 nor {ALL_THAT_FIT}")
+    number = int(text[:8]) if text and text.isascii() and text.isdecimal() else 0
+    if text is not None and text != ALL_THAT_FIT and not 0 < number < 10**7:
+        raise click.BadParameter(f"{text[:64]!a} is neither a number from 1 to 9999999 nor {ALL_THAT_FIT}")
     return text
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from bayplan.api.objects import Container, Node, Pod, PodSpec, ResourceRequirements, Toleration, Volume
+from bayplan.api.objects import Container, Node, Pod, PodSpec, PodStatus, ResourceRequirements, Toleration, Volume
 from bayplan.api.quantity import QuantityError
 from bayplan.api.timestamps import parse_time
 from bayplan.api.workload_objects import PriorityClass
@@ -58,6 +58,7 @@ NO_PRIORITY_CLASS: Final = "spec.priorityClassName: no PriorityClass with name"
 AZURE_KIND: Final = "Shared"
 """What kind of Azure disk it is that names none."""
 _SECONDS: Final = lru_cache(maxsize=65536)(parse_time)
+_NEW: Final = PodStatus()
 _PREEMPTS: Final = "PreemptLowerPriority"
 _NOT_READY: Final = tuple(
     Toleration(f"node.kubernetes.io/{name}", "Exists", effect="NoExecute", toleration_seconds=300)
@@ -71,7 +72,8 @@ class Admission:
 
     Pods without a resourceVersion are new. These tolerate nodes that are not ready for a while, and the labels that
     matchLabelKeys and mismatchLabelKeys name are written into their selectors: of others, one may have changed since.
-    Added pods count for the scheduler `as_scheduler`, if there is one, whichever they name.
+    Added pods are created anew, without what only the API server says of them, and count for the scheduler
+    `as_scheduler`, if there is one, whichever they name.
     """
 
     def __init__(
@@ -101,13 +103,16 @@ class Admission:
         Raises:
             AdmissionError: no valid name, a class that is not known, a creation time that is none, two spread
                 constraints of a kind for one topology key, no containers or a negative amount of a new pod, or of an
-                added one a priority that its class does not give.
+                added one a priority that its class does not give or a Namespace that is being deleted.
         """
         meta, spec = pod.metadata, pod.spec
         if (own := stored(meta, "")) is not meta:
             pod, meta = structs.replace(pod, metadata=own), own
         created_at(pod)
         namespace = meta.namespace
+        if is_added:
+            self._given.check_namespace(namespace)
+            pod = _created(pod)
         changes: dict[str, Any] = {}
         if not meta.resource_version:
             changes |= self._given.of_runtime(spec, namespace)
@@ -159,6 +164,14 @@ class Admission:
             text = f"{spec.preemption_policy[:64]}; the PriorityClass gives {policy or _PREEMPTS}"
             raise AdmissionError(f"spec.preemptionPolicy: Forbidden: {text}")
         return changes
+
+
+def _created(pod: Pod) -> Pod:
+    """The pod without what the API server says of it alone (upstream: registry/core/pod PrepareForCreate)."""
+    meta = pod.metadata
+    if not meta.creation_timestamp and not meta.deletion_timestamp and pod.status == _NEW:
+        return pod
+    return Pod(structs.replace(meta, creation_timestamp=None, deletion_timestamp=None), pod.spec)
 
 
 def created_at(pod: Pod) -> float:

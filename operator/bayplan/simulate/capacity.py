@@ -45,7 +45,8 @@ def how_many_fit(
     if _is_by_node(simulator, configuration, framework, copy):
         counted = _by_node(simulator, framework, copy, asked, most)
     else:
-        counted = _one_by_one(simulator, copy, asked, most)
+        counted = _one_by_one(simulator, pod, asked, most)
+    counted.pod = pod.key
     counted.scheduling_gates = [each.name for each in pod.pod.spec.scheduling_gates or ()]
     return counted
 
@@ -161,9 +162,9 @@ def why_no_node(outcome: Outcome) -> str:
 
 
 def _copy(pod: Pod, number: int) -> Pod:
-    meta = structs.replace(
-        pod.metadata, uid=f"copy:{number}:{pod.metadata.uid}", creation_timestamp=None, deletion_timestamp=None
-    )
+    # The claims of its ephemeral volumes are called after it.
+    own = {"name": f"{pod.metadata.name}-{number}", "uid": f"copy:{number}:{pod.metadata.uid}"}
+    meta = structs.replace(pod.metadata, **own, creation_timestamp=None, deletion_timestamp=None)
     spec = structs.replace(pod.spec, node_name="", preemption_policy="Never", scheduling_gates=None)
     return Pod(meta, spec, PodStatus(phase="Pending"))
 

@@ -6,6 +6,8 @@ from copy import copy
 from functools import cached_property
 from typing import Any, Final, Self
 
+from msgspec import structs
+
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import NODES, RESOURCES
 from bayplan.api.meta_objects import key_of
@@ -24,6 +26,7 @@ from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
+from bayplan.simulate.generated_names import GeneratedNames
 from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.making import Making
@@ -113,6 +116,7 @@ class ObjectReader:
         """The pods of the objects that replace others, by where these stand."""
         self._replaced: dict[str, Workload] = {}
         """What was there before of the workloads that replace others, by where these stand."""
+        self._names = GeneratedNames()
         self._removed: dict[Reference, None] = {}
         self._drained: dict[str, None] = {}
 
@@ -179,7 +183,7 @@ class ObjectReader:
                 target, namespace = autoscaler.spec.scale_target_ref, autoscaler.metadata.namespace
                 self._autoscalers[target.kind, f"{namespace or DEFAULT_NAMESPACE}/{target.name}"] = autoscaler
             for kind in types:
-                self._put(kind, raw, _DECODERS[kind](raw.value))
+                self._put(kind, raw, self._names.named(_DECODERS[kind](raw.value), raw.value))
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             text = field_error(error)
             raise ClusterFileError(f"{title(raw, text)}: {text}") from None
@@ -290,7 +294,7 @@ class ObjectReader:
 
     def _take_pod(self, raw: RawObject) -> None:
         try:
-            self._pods.append((raw.where, self._shared.of(_POD(raw.value))))
+            self._pods.append((raw.where, self._shared.of(self._names.named(_POD(raw.value), raw.value))))
         except DECODE_ERRORS as error:
             self._skip(raw, field_error(error))
 
@@ -305,6 +309,8 @@ class ObjectReader:
                 # Written for its selector alone, which default spreading asks for.
                 return
             obj = completed(obj)
+            if self._replaces and obj.metadata.deletion_timestamp is not None:
+                obj = structs.replace(obj, metadata=structs.replace(obj.metadata, deletion_timestamp=None))
         elif kind in _LOOKED_UP:
             obj = looked_up(obj, _LOOKED_UP[kind])
         else:

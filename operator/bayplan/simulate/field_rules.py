@@ -8,18 +8,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from bayplan.api.meta_objects import LabelSelector
 from bayplan.api.objects import PodSpec
-from bayplan.api.quantity import QuantityError, nano
-from bayplan.api.selectors import compile_label_selector, label_value_problems
+from bayplan.api.quantity import QuantityError, milli
+from bayplan.api.selectors import label_value_problems
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, quote, required, unsupported
-from bayplan.config.fields import Fields
-from bayplan.config.labels import decode_node_affinity, validate_label_name
+from bayplan.config.labels import validate_label_name
 from bayplan.simulate.documents import Decoder
+from bayplan.simulate.placement_rules import (
+    Fielded,
+    affine,
+    label_selector,
+    node_affinity,
+    spread_constraint,
+    toleration,
+    weighted,
+)
 from bayplan.simulate.refusals import AdmissionError, check_constraints, check_containers
-
-Fielded = Mapping[str, Any]
-"""An object of a file whose fields have the right types, or are null."""
 
 _HANDLERS: Final = frozenset(("exec", "grpc", "httpGet", "tcpSocket"))
 _PERCENT: Final = re.compile(r"[0-9]+%")
@@ -32,7 +36,7 @@ _NOT_NEGATIVE: Final = (
     *("maxSurge", "maxUnavailable", "minAvailable", "minReadySeconds", "partition", "revisionHistoryLimit"),
     *("startingDeadlineSeconds", "successfulJobsHistoryLimit", "ttlSecondsAfterFinished"),
 )
-_SELECTOR: Final = Decoder(LabelSelector)
+_SYSTEMS: Final = ("linux", "windows")
 _POD_SPEC: Final = Decoder(PodSpec)
 
 
@@ -43,19 +47,11 @@ def _labels(labels: Fielded | None, path: str) -> Iterator[FieldError]:
         yield from (invalid(where, value, problem) for problem in label_value_problems(value or ""))
 
 
-def _label_selector(selector: Fielded) -> Iterator[FieldError]:
-    if text := compile_label_selector(_SELECTOR(selector)).error:
-        yield FieldError("", text)
-
-
-def _node_affinity(affinity: Fielded) -> Iterator[FieldError]:
-    fields = Fields(affinity)
-    decode_node_affinity(fields)
-    # The API server lets a bound pass that is no number; such a term matches no node.
-    yield from (each for each in fields.errors if not each.message.endswith("the value must be an integer"))
-    name = "requiredDuringSchedulingIgnoredDuringExecution"
-    if affinity.get(name) is not None and not affinity[name].get("nodeSelectorTerms"):
-        yield required(f"{name}.nodeSelectorTerms", "must have at least one node selector term")
+def _metadata(meta: Fielded) -> Iterator[FieldError]:
+    yield from _labels(meta.get("labels"), "labels")
+    for key in meta.get("annotations") or ():
+        # Upper case is the same to it (upstream: apimachinery pkg/api/validation/objectmeta.go ValidateAnnotations).
+        yield from validate_label_name(key.lower(), child("annotations", key))
 
 
 def _repeated(names: Iterable[tuple[str, object]]) -> Iterator[FieldError]:
@@ -65,53 +61,6 @@ def _repeated(names: Iterable[tuple[str, object]]) -> Iterator[FieldError]:
         if name in seen:
             yield duplicate(path, name)
         seen.add(name)
-
-
-def _affine(fields: Fielded) -> Iterator[FieldError]:
-    """Check what a spread constraint and a term of pod affinity both have."""
-    if key := fields.get("topologyKey"):
-        yield from validate_label_name(key, "topologyKey")
-    else:
-        yield required("topologyKey", "can not be empty")
-    match, mismatch = (fields.get(name) or () for name in ("matchLabelKeys", "mismatchLabelKeys"))
-    for name, keys in (("matchLabelKeys", match), ("mismatchLabelKeys", mismatch)):
-        if keys and fields.get("labelSelector") is None:
-            yield forbidden(name, "must not be specified when labelSelector is not set")
-            continue
-        for index, key in enumerate(keys):
-            yield from validate_label_name(key, item(name, index))
-            if name == "matchLabelKeys" and key in mismatch:
-                yield invalid(item(name, index), key, "exists in both matchLabelKeys and mismatchLabelKeys")
-
-
-def _spread_constraint(constraint: Fielded) -> Iterator[FieldError]:
-    yield from _affine(constraint)
-    least = constraint.get("minDomains")
-    for name, number in (("maxSkew", constraint.get("maxSkew") or 0), ("minDomains", 1 if least is None else least)):
-        if number <= 0:
-            yield invalid(name, number, "must be greater than zero")
-    if least is not None and constraint["whenUnsatisfiable"] != "DoNotSchedule":
-        detail = "can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway"
-        yield invalid("minDomains", least, detail)
-
-
-def _weighted(preferred: Fielded) -> Iterator[FieldError]:
-    if not 1 <= (weight := preferred.get("weight") or 0) <= 100:
-        yield invalid("weight", weight, "must be in the range 1-100")
-
-
-def _toleration(toleration: Fielded) -> Iterator[FieldError]:
-    key, operator, value = (toleration.get(name) or "" for name in ("key", "operator", "value"))
-    if key:
-        yield from validate_label_name(key, "key")
-    elif operator != "Exists":
-        detail = 'operator must be Exists when `key` is empty, which means "match all values and all keys"'
-        yield invalid("operator", operator, detail)
-    if operator == "Exists" and value:
-        yield invalid("operator", toleration.get("operator"), "value must be empty when `operator` is 'Exists'")
-    yield from (invalid("value", value, problem) for problem in label_value_problems(value))
-    if toleration.get("tolerationSeconds") is not None and toleration.get("effect") != "NoExecute":
-        yield invalid("effect", toleration.get("effect") or "", "must be 'NoExecute' when `tolerationSeconds` is set")
 
 
 def _node_spec(spec: Fielded) -> Iterator[FieldError]:
@@ -136,6 +85,7 @@ def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
         yield forbidden("nodeName", "cannot be set until all schedulingGates have been cleared")
     if (seconds := spec.get("activeDeadlineSeconds")) is not None and not 1 <= seconds < 2**31:
         yield invalid("activeDeadlineSeconds", seconds, "must be between 1 and 2147483647, inclusive")
+    yield from _environment(spec)
     if (spec.get("resources") or {}).get("claims"):
         yield forbidden("resources.claims", "claims may not be set for Resources at pod-level")
     for fields in (("containers", "initContainers"), ("volumes",), ("resourceClaims",)):
@@ -155,6 +105,15 @@ def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
         for path, port in ports
         if (number := port.get("hostPort") or (on_host and port["containerPort"]))
     )
+
+
+def _environment(spec: Fielded) -> Iterator[FieldError]:
+    if spec.get("hostPID") and spec.get("shareProcessNamespace"):
+        yield invalid("shareProcessNamespace", True, "ShareProcessNamespace and HostPID cannot both be enabled")
+    if spec.get("dnsPolicy") == "None" and not (spec.get("dnsConfig") or {}).get("nameservers"):
+        yield required("dnsConfig.nameservers", "must provide at least one DNS nameserver when `dnsPolicy` is None")
+    if (system := (spec.get("os") or {}).get("name")) is not None and system not in _SYSTEMS:
+        yield unsupported("os", system, _SYSTEMS)
 
 
 def _items(fields: Fielded, *names: str) -> Iterator[tuple[str, Fielded]]:
@@ -199,6 +158,13 @@ def _job(spec: Fielded) -> Iterator[FieldError]:
             yield invalid(name, spec[name], "requires indexed completion mode")
 
 
+def _pod(pod: Fielded) -> Iterator[FieldError]:
+    spec = pod.get("spec") or {}
+    yield from _mounts(spec, "spec")
+    if spec.get("ephemeralContainers"):
+        yield forbidden("spec.ephemeralContainers", "cannot be set on create")
+
+
 def _template(template: Fielded) -> Iterator[FieldError]:
     if (template.get("spec") or {}).get("ephemeralContainers"):
         yield forbidden("spec.ephemeralContainers", "ephemeral containers not allowed in pod template")
@@ -228,16 +194,23 @@ def _budget(spec: Fielded) -> Iterator[FieldError]:
     yield from _shares(spec)
 
 
+def _access_modes(spec: Fielded) -> Iterator[FieldError]:
+    if {"ReadWriteOncePod"} < {*(spec.get("accessModes") or ())}:
+        yield forbidden("accessModes", "may not use ReadWriteOncePod with other access modes")
+
+
 def _claim(spec: Fielded) -> Iterator[FieldError]:
+    yield from _access_modes(spec)
     if not spec.get("accessModes"):
         yield required("accessModes", "at least 1 access mode is required")
     if (storage := ((spec.get("resources") or {}).get("requests") or {}).get("storage")) is None:
         yield required("resources[storage]")
-    elif nano(storage) <= 0:
+    elif milli(storage) <= 0:
         yield invalid("resources[storage]", storage, "must be greater than zero")
 
 
 def _persistent_volume(spec: Fielded) -> Iterator[FieldError]:
+    yield from _access_modes(spec)
     yield from (required(name) for name in ("capacity", "accessModes") if not spec.get(name))
     if spec.get("local") is not None and spec.get("nodeAffinity") is None:
         yield required("nodeAffinity", "Local volume requires node affinity")
@@ -281,7 +254,7 @@ def _quantity(value: object) -> Iterator[FieldError]:
         yield invalid("", value, "must be a quantity")
         return
     try:
-        nano(value)
+        milli(value)
     except QuantityError as error:
         yield FieldError("", str(error))
 
@@ -293,20 +266,20 @@ RULES: Final[Mapping[str, Callable[[Any], Iterable[FieldError]]]] = {
     "DeploymentSpec": partial(_replicated, "ReplicaSet", called="deployment"),
     "DeploymentStrategy": _strategy,
     "JobSpec": _job,
-    "LabelSelector": _label_selector,
-    "LabelSelectorRequirement": lambda requirement: _label_selector({"matchExpressions": [requirement]}),
-    "NodeAffinity": _node_affinity,
+    "LabelSelector": label_selector,
+    "LabelSelectorRequirement": lambda requirement: label_selector({"matchExpressions": [requirement]}),
+    "NodeAffinity": node_affinity,
     "NodeSpec": _node_spec,
-    "ObjectMeta": lambda meta: _labels(meta.get("labels"), "labels"),
-    "Pod": lambda pod: _mounts(pod.get("spec") or {}, "spec"),
+    "ObjectMeta": _metadata,
+    "Pod": _pod,
     "PersistentVolumeClaimSpec": _claim,
     "PersistentVolumeSpec": _persistent_volume,
-    "PodAffinityTerm": _affine,
+    "PodAffinityTerm": affine,
     "PodDisruptionBudgetSpec": _budget,
     "PodSchedulingGate": lambda gate: validate_label_name(gate.get("name") or "", "name"),
     "PodSpec": _pod_spec,
     "PodTemplateSpec": _template,
-    "PreferredSchedulingTerm": _weighted,
+    "PreferredSchedulingTerm": weighted,
     "Probe": lambda probe: () if probe.keys() & _HANDLERS else [required("", "must specify a handler type")],
     "Quantity": _quantity,
     "ReplicaSetSpec": partial(_replicated, "ReplicaSet", called="deployment"),
@@ -315,9 +288,9 @@ RULES: Final[Mapping[str, Callable[[Any], Iterable[FieldError]]]] = {
     "RollingUpdateDeployment": _rolling_update,
     "RollingUpdateStatefulSetStrategy": _not_negative,
     "StatefulSetSpec": partial(_replicated, "StatefulSet", called="statefulset"),
-    "Toleration": _toleration,
-    "TopologySpreadConstraint": _spread_constraint,
+    "Toleration": toleration,
+    "TopologySpreadConstraint": spread_constraint,
     "Volume": _volume,
-    "WeightedPodAffinityTerm": _weighted,
+    "WeightedPodAffinityTerm": weighted,
 }
 """By the name of the definition that they are about; asked where the document has nothing against the object."""

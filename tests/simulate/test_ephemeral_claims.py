@@ -1,0 +1,83 @@
+"""The claims of ephemeral volumes, which no file has of pods that are not there yet."""
+
+import json
+
+import pytest
+
+from bayplan.config.load import default_configuration
+from bayplan.simulate.capacity import how_many_fit
+from bayplan.simulate.changes import Changes
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.simulator import Simulator
+
+CLASS = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "local"},
+    "provisioner": "example.com/disks",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "local",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+NODE = {"kind": "Node", "metadata": {"name": "n1"}, "status": {"allocatable": {"cpu": 3, "pods": 110}}}
+
+
+def pod(name="p", template=None, **spec):
+    source = {
+        "volumeClaimTemplate": {"metadata": {"labels": {"a": "b"}}, "spec": CLAIM} if template is None else template
+    }
+    volumes = [{"name": "scratch", "ephemeral": source}]
+    containers = [{"name": "c", "resources": {"requests": {"cpu": 1}}}]
+    spec = {"schedulerName": "bayplan", "containers": containers, "volumes": volumes, **spec}
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(*objects, added=()):
+        for name, items in (("in.json", objects), ("more.json", added)):
+            (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+        return read_cluster([str(tmp_path / "in.json")], Changes(add=[str(tmp_path / "more.json")] if added else ()))
+
+    return read
+
+
+def outcome(cluster):
+    simulator = Simulator(default_configuration())
+    simulator.add(cluster)
+    (report,) = simulator.run().pods
+    return report.attempts[-1].node or report.attempts[-1].message
+
+
+def test_a_pod_gets_the_claim_that_its_template_describes(read):
+    assert outcome(read(NODE, CLASS, pod())) == "n1"
+
+
+def test_what_the_claim_asks_for_counts(read):
+    lost = {"metadata": {}, "spec": {**CLAIM, "storageClassName": "none"}}
+    assert "pod has unbound immediate PersistentVolumeClaims" in outcome(read(NODE, CLASS, pod(template=lost)))
+
+
+def test_a_claim_of_somebody_else_stays_and_keeps_the_pod_waiting(read):
+    claim = {"kind": "PersistentVolumeClaim", "metadata": {"name": "p-scratch"}, "spec": CLAIM}
+    assert "PVC default/p-scratch was not created for pod default/p" in outcome(read(NODE, CLASS, claim, pod()))
+
+
+@pytest.mark.parametrize("template", [5, {"spec": {"accessModes": 5}}, {}], ids=str)
+def test_a_template_that_would_be_refused_makes_no_claim_and_no_crash(read, template):
+    told = outcome(read(NODE, CLASS, pod(template=template)))
+    assert told.startswith("0/1 nodes are available: ")
+
+
+def test_each_copy_that_is_counted_has_a_claim_of_its_own(read):
+    configuration = default_configuration()
+    simulator = Simulator(configuration)
+    objects = read(NODE, CLASS, added=[pod()])
+    ((counted,),) = objects.added
+    objects.pods = []
+    simulator.add(objects)
+    found = how_many_fit(simulator, configuration, counted, None)
+    assert (found.pod, found.fits) == ("default/p", 3)
