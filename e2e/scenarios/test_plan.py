@@ -15,7 +15,7 @@ from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
-from e2e.scenarios.outcomes import node_of, wait_bound
+from e2e.scenarios.outcomes import condition_of, node_of, wait_bound
 from tests.oracle.dice import Dice
 
 pytestmark = pytest.mark.controlplane
@@ -42,7 +42,7 @@ def random_pods(dice: Dice, namespace: str, names: list[str]) -> list[Object]:
     """Pods that run, of several sizes and rules, none of them asking for more than its node has."""
     left = {name: (4000, 8000)[number % 2] for number, name in enumerate(names)}
     made: list[Object] = []
-    for number in range(dice.randint(8, 22)):
+    for number in range(dice.randint(12, 30)):
         name, cpu = dice.choice(names), dice.choice((250, 500, 1000, 1500, 2000))
         if left[name] < cpu:
             continue
@@ -105,6 +105,15 @@ class Carried:
         self.client.patch(
             "poddisruptionbudgets", BUDGET, {"status": status}, namespace=self.namespace, subresource="status"
         )
+
+    def waits(self, name: str) -> bool:
+        """Whether the scheduler finds no node for the pod, once it has tried."""
+
+        def tried() -> Object | None:
+            found = self.client.get("pods", name, self.namespace)
+            return found if condition_of(found) or "nodeName" in found["spec"] else None
+
+        return "nodeName" not in wait_until(tried, f"an attempt on {name}")["spec"]
 
     def carry_out(self, plan: Object) -> dict[str, tuple[str, str]]:
         """Makes the moves in their order; returns where the plan and the scheduler disagree."""
@@ -184,10 +193,11 @@ def test_pods_land_where_the_plan_says(
             for document in random_pods(dice, namespace, names):
                 carried.run(document)
             carried.allow(1)
-            wants = pod("wants", namespace, requests={"cpu": "7"})
-            goal = (("--free", dice.choice(names)), ("--nodes", "2"), ("--fit", f"{namespace}/wants"))[number % 3]
+            goal = (("--free", dice.choice(names)), ("--nodes", "3"), ("--fit", f"{namespace}/wants"))[number % 3]
             if goal[0] == "--fit":
-                client.create("pods", wants)
+                client.create("pods", pod("wants", namespace, requests={"cpu": "7"}))
+                # One that fits already waits for nothing.
+                goal = goal if carried.waits("wants") else ("--nodes", "3")
             plan = carried.plan(*goal)
             wrong = carried.carry_out(plan)
             moves, reached = moves + len(plan["moves"]), reached + plan["reached"]

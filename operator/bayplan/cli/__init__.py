@@ -38,6 +38,7 @@ _COMMANDS: Final = {
     "queue": "List the pods that wait for a running scheduler, and for what.",
     "web": "Show a cluster as a page: full nodes, and why pods wait.",
     "plan": "Say which moves would free a node, or have a pod fit.",
+    "doctor": "Say what keeps a cluster from being packed.",
     "snapshot": "Write a live cluster to a file, for simulate.",
     "demo": "Watch a made-up cluster being packed. Needs nothing.",
     "config": "Check, show and convert configuration files.",

@@ -1,0 +1,148 @@
+"""What of pods and budgets keeps nodes from being packed or emptied."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.api.objects import Container, Node, ResourceRequirements, Taint, Toleration
+from bayplan.api.tolerations import tolerates
+from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.cache import is_finished
+from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import CPU, MEMORY, node_allocatable
+from bayplan.doctor.finding import Finding, Patient
+from bayplan.shown_text import counted
+from bayplan.simulate.drain import Allowances
+from bayplan.simulate.input_files import waiting_pods
+from bayplan.simulate.simulator import Simulator
+
+_ASSUMED: Final = {CPU: "100m", MEMORY: "200Mi"}
+"""What kube-scheduler takes a container for that asks for nothing (upstream: pkg/scheduler/util/pod_resources.go)."""
+_LIMIT_RANGE: Final = """\
+apiVersion: v1
+kind: LimitRange
+metadata: {{name: default-requests, namespace: {namespace}}}
+spec:
+  limits:
+  - {{type: Container, defaultRequest: {{cpu: 100m, memory: 200Mi}}}}
+"""
+_NO_SCHEDULE: Final = "NoSchedule"
+_TAINT: Final = """kubectl taint nodes {nodes} {name}=:NoSchedule
+# and give pods that ask for it the toleration {{key: {name}, operator: Exists}}"""
+_BUDGET: Final = """kubectl patch pdb {name} -n {namespace} --type merge -p \\
+  '{{"spec": {{"minAvailable": null, "maxUnavailable": 1}}}}'"""
+_NOMINATION: Final = """kubectl patch pod {name} -n {namespace} --subresource status --type merge -p \\
+  '{{"status": {{"nominatedNodeName": null}}}}'"""
+
+
+def without_requests(patient: Patient) -> Iterator[Finding]:
+    """Pods that ask for no cpu and no memory: any number of them fits anywhere."""
+    found = [
+        pod
+        for pod in patient.running
+        if not {CPU, MEMORY} & {key for key, amount in pod.placed.amounts.items() if amount}
+    ]
+    if found:
+        uids = {pod.uid for pod in found}
+        better = patient.packed(pods=[_asking(pod) if pod.uid in uids else pod for pod in patient.objects.pods])
+        namespace, most = Counter(pod.namespace for pod in found).most_common(1)[0]
+        crowd = max(Counter(pod.pod.spec.node_name for pod in found).values())
+        effect = f"up to {crowd} on a node count as nothing; {patient.needed}, {better.nodes} where they ask for that"
+        message = f"ask for neither cpu nor memory, {most} of them in namespace {namespace}"
+        fix = _LIMIT_RANGE.format(namespace=namespace)
+        yield Finding("without-requests", counted(len(found), "pod"), message, effect, fix)
+
+
+def guests_on_devices(patient: Patient) -> Iterator[Finding]:
+    """Pods on nodes with devices of which they ask for none, though other nodes have room for them."""
+    offers = {node.metadata.name: node_allocatable(node) for node in patient.objects.nodes}
+    for name in sorted(patient.asked_devices):
+        hosts = {node for node, each in offers.items() if each.get(name)}
+        there = (pod for pod in patient.running if pod.pod.spec.node_name in hosts)
+        guests = [pod for pod in there if not pod.placed.amounts.get(name) and not _tolerates(pod, name)]
+        if not guests:
+            continue
+        better = patient.packed(
+            nodes=[_tainted(node, name) if node.metadata.name in hosts else node for node in patient.objects.nodes],
+            pods=[_tolerating(pod, name) if pod.requests.amounts.get(name) else pod for pod in patient.objects.pods],
+        )
+        if better.unplaced <= patient.as_it_is.unplaced:
+            crowded = len({pod.pod.spec.node_name for pod in guests})
+            message = (
+                f"{counted(len(guests), 'pod')} on {crowded} of the nodes that have it, {len(hosts)}, ask for none"
+            )
+            effect = f"with the taint they find other nodes; {patient.compared(better)}"
+            fix = _TAINT.format(nodes=" ".join(sorted(hosts)[:3]), name=name)
+            yield Finding("guests-on-devices", name, message, effect, fix)
+
+
+def never_disrupted(patient: Patient) -> Iterator[Finding]:
+    """Budgets that want as many pods healthy as there are: they allow no eviction, ever."""
+    for budget in patient.objects.looked_up:
+        if not isinstance(budget, PodDisruptionBudget) or budget.status.disruptions_allowed > 0:
+            continue
+        meta, asked = budget.metadata, Allowances([budget])
+        hosts = [pod.pod.spec.node_name for pod in patient.running if asked.asked_by(pod)]
+        if hosts and budget.status.desired_healthy >= len(hosts):
+            pods = counted(len(hosts), "pod")
+            message = f"wants {budget.status.desired_healthy} of {pods} healthy, and so allows no eviction, ever"
+            effect = f"{pods} keep {counted(len(set(hosts)), 'node')} from being drained; preemption takes them last"
+            fix = _BUDGET.format(name=meta.name, namespace=meta.namespace)
+            yield Finding("never-disrupted", f"{meta.namespace}/{meta.name}", message, effect, fix)
+
+
+def stale_nominations(patient: Patient) -> Iterator[Finding]:
+    """Pods that wait for room on a node that they cannot get: it is kept for them, and no autoscaler adds any."""
+    offers = {
+        node.metadata.name: node_allocatable(node) for node in patient.objects.nodes if not node.spec.unschedulable
+    }
+    for pod in waiting_pods(patient.objects):
+        node = pod.pod.status.nominated_node_name
+        taken = Counter[str]()
+        for other in patient.objects.pods:
+            if other.pod.spec.node_name == node and other.priority >= pod.priority and not is_finished(other.pod):
+                taken.update(other.placed.amounts)
+        left = {name: amount - taken[name] for name, amount in offers.get(node, {}).items()}
+        if node and any(amount > left.get(name, 0) for name, amount in pod.requests.amounts.items()):
+            freed = structs.replace(pod.pod, status=structs.replace(pod.pod.status, nominated_node_name=""))
+            others = [each for each in patient.objects.pods if each is not pod]
+            counts = [_placed(patient, [*others, each]) for each in (pod, PodInfo(freed))]
+            message = f"is nominated to {node}, which is gone, closed or full of pods that are as important"
+            effect = (
+                f"{counts[0]} of the pods that wait fit as it is, {counts[1]} without; no autoscaler adds a node for it"
+            )
+            fix = _NOMINATION.format(name=pod.name, namespace=pod.namespace)
+            yield Finding("stale-nomination", pod.key, message, effect, fix)
+
+
+def _placed(patient: Patient, pods: list[PodInfo]) -> int:
+    simulator = Simulator(patient.configuration)
+    simulator.add(replace(patient.objects, pods=[PodInfo(pod.pod) for pod in pods]))
+    return simulator.run().summary.scheduled
+
+
+def _asking(pod: PodInfo) -> PodInfo:
+    containers = [_with_requests(each) for each in pod.pod.spec.containers]
+    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, containers=containers)))
+
+
+def _with_requests(container: Container) -> Container:
+    own = container.resources or ResourceRequirements()
+    return structs.replace(container, resources=structs.replace(own, requests={**_ASSUMED, **(own.requests or {})}))
+
+
+def _tolerates(pod: PodInfo, key: str) -> bool:
+    return tolerates(pod.pod.spec.tolerations or (), Taint(key, effect=_NO_SCHEDULE), compares=False)
+
+
+def _tainted(node: Node, key: str) -> Node:
+    taints = [*(node.spec.taints or ()), Taint(key, effect=_NO_SCHEDULE)]
+    return structs.replace(node, spec=structs.replace(node.spec, taints=taints))
+
+
+def _tolerating(pod: PodInfo, key: str) -> PodInfo:
+    tolerations = [*(pod.pod.spec.tolerations or ()), Toleration(key, "Exists")]
+    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, tolerations=tolerations)))

@@ -1,0 +1,236 @@
+"""Each fault that is planted is found, with what it costs on that cluster; a good cluster has none."""
+
+import asyncio
+
+import msgspec
+import pytest
+from tests.builders import make_node, make_pod_info, make_selector
+from tests.doctor.patients import GPU, budget, configuration, found, nodes, running, service, spread_out
+
+from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition, Toleration, WeightedPodAffinityTerm
+from bayplan.config.types import PodTopologySpreadDefaulting, ScoringStrategyType
+from bayplan.doctor.rights import missing_rights
+
+MIB = 2**20
+SAVES = "all pods placed anew take 4 nodes as it is, 1 with the fix"
+ANNOTATION = "cluster-autoscaler.kubernetes.io"
+
+
+def only(findings):
+    """The one finding, as check, what it is about, message and effect; its fix."""
+    (finding,) = findings
+    return (finding.check, finding.about, finding.message, finding.effect), finding.fix
+
+
+def test_a_good_cluster_has_nothing():
+    zoned = [
+        make_node(f"n{number}", cpu=8, pods=110, labels={"kubernetes.io/hostname": f"n{number}"}, images={"web": MIB})
+        for number in range(1, 5)
+    ]
+    pods = spread_out(labels={"app": "a"}, images=["web"])
+    pods += [make_pod_info("waits", cpu=9), make_pod_info("nominated", cpu=1, nominated="n1")]
+    others = [
+        ("NodePool", {"metadata": {"name": "p"}, "spec": {"disruption": {"consolidationPolicy": "WhenEmpty"}}}),
+        ("Node", {"metadata": {"name": "n1", "annotations": {"a": "b"}}}),
+        ("DeschedulerPolicy", {"profiles": [{"plugins": {"balance": {"enabled": ["HighNodeUtilization"]}}}]}),
+    ]
+    assert found(zoned, pods, looked_up=[budget(1, 3, app="a"), service(app="a")], others=others) == []
+
+
+def test_a_strategy_that_spreads():
+    told, fix = only(found(nodes(), spread_out(), config=configuration(ScoringStrategyType.LEAST_ALLOCATED)))
+    assert told == ("strategy", "bayplan", "LeastAllocated spreads pods", SAVES)
+    assert "type: MostAllocated" in fix
+
+
+def test_balanced_allocation_that_outvotes_the_strategy():
+    daemons = [
+        make_pod_info(f"d{number}", node=f"n{number}", memory="8Gi", owner="DaemonSet/d") for number in range(1, 5)
+    ]
+    pods = [*daemons, *spread_out(memory="100Mi")]
+    told, fix = only(found(nodes(), pods, config=configuration(NodeResourcesBalancedAllocation=10)))
+    assert told == ("outvoted", "NodeResourcesBalancedAllocation", "its score outvotes the strategy", SAVES)
+    assert "score:\n      disabled:\n      - name: NodeResourcesBalancedAllocation" in fix
+
+
+def test_images_that_outvote_the_strategy():
+    places = [make_node(f"n{number}", cpu=8, images={f"i{number}:1": 900 * MIB}) for number in range(1, 5)]
+    pods = [running(f"p{number}", f"n{number}", images=[f"i{number}:1"]) for number in range(1, 5)]
+    told, _ = only(found(places, pods, config=configuration(ImageLocality=10)))
+    assert told == ("outvoted", "ImageLocality", "its score outvotes the strategy", SAVES)
+
+
+def test_default_spreading_that_outvotes_the_strategy():
+    labels = [{"kubernetes.io/hostname": f"n{number}", "topology.kubernetes.io/zone": "a"} for number in range(1, 5)]
+    places = [make_node(f"n{number}", cpu=8, labels=each) for number, each in enumerate(labels, 1)]
+    config = configuration(spread=PodTopologySpreadDefaulting.SYSTEM)
+    pods = spread_out(labels={"app": "a"})
+    told, fix = only(found(places, pods, looked_up=[service(app="a")], config=config))
+    assert told == ("outvoted", "PodTopologySpread", "its default constraints outvote the strategy", SAVES)
+    assert "defaultingType: List" in fix
+
+
+def test_preferences_of_pods_that_outvote_the_strategy():
+    term = PodAffinityTerm(label_selector=make_selector(app="a"), topology_key="kubernetes.io/hostname")
+    apart = PodAffinity(preferred_during_scheduling_ignored_during_execution=[WeightedPodAffinityTerm(100, term)])
+    places = [make_node(f"n{number}", cpu=8, labels={"kubernetes.io/hostname": f"n{number}"}) for number in range(1, 5)]
+    told, _ = only(found(places, spread_out(labels={"app": "a"}, pod_anti_affinity=apart)))
+    assert told == ("outvoted", "InterPodAffinity", "its score outvotes the strategy", SAVES)
+
+
+def test_devices_that_the_strategy_does_not_count():
+    pods = [
+        running("g1", "n1", 2, requests={GPU: 1}, priority=30),
+        running("c1", "n2", 7, priority=20),
+        running("g2", "n2", 1, requests={GPU: 1}, priority=10),
+    ]
+    told, fix = only(found(nodes(2, allocatable={GPU: 4}), pods))
+    free = f"{GPU} on nodes where none is taken: 0 as it is, 4 with it"
+    effect = f"all pods placed anew take 2 nodes as it is, 2 with the fix; {free}"
+    assert told == ("scarce-without-weight", GPU, "pods ask for it, and the strategy does not count it", effect)
+    assert f"- name: {GPU}\n          weight: 5" in fix
+
+
+def test_pods_without_requests():
+    pods = [*spread_out(), *(make_pod_info(f"free{number}", node="n1", owner="ReplicaSet/x") for number in range(3))]
+    told, fix = only(found(nodes(), pods))
+    assert told == (
+        "without-requests",
+        "3 pods",
+        "ask for neither cpu nor memory, 3 of them in namespace default",
+        "up to 3 on a node count as nothing; all pods placed anew take 1 node, 2 where they ask for that",
+    )
+    assert "namespace: default" in fix
+
+
+def test_pods_on_nodes_with_devices_that_ask_for_none():
+    places = [*nodes(2), make_node("gpu", cpu=16, allocatable={GPU: 4})]
+    pods = [running("a", "gpu"), running("b", "n1"), running("g", "gpu", requests={GPU: 1})]
+    told, fix = only(found(places, pods))
+    assert told == (
+        "guests-on-devices",
+        GPU,
+        "1 pod on 1 of the nodes that have it, 1, ask for none",
+        "with the taint they find other nodes; all pods placed anew take 2 nodes as it is, 2 with the fix",
+    )
+    assert fix.startswith(f"kubectl taint nodes gpu {GPU}=:NoSchedule")
+
+
+def test_a_budget_that_never_allows_a_disruption():
+    pods = spread_out(labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
+    told, fix = only(found(nodes(), pods, looked_up=[budget(0, 4, app="a")]))
+    assert told == (
+        "never-disrupted",
+        "default/web",
+        "wants 4 of 4 pods healthy, and so allows no eviction, ever",
+        "4 pods keep 4 nodes from being drained; preemption takes them last",
+    )
+    assert "kubectl patch pdb web -n default" in fix
+
+
+def test_a_budget_that_allows_none_for_now_is_no_finding():
+    pods = spread_out(labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
+    assert found(nodes(), pods, looked_up=[budget(0, 3, app="a")]) == []
+
+
+@pytest.mark.parametrize("node", ["gone", "closed", "n1"])
+def test_a_nomination_to_a_node_that_the_pod_cannot_get(node):
+    places = [*nodes(1), make_node("closed", cpu=8, unschedulable=True)]
+    there = running("p1", "n1", priority=100)
+    nominated = make_pod_info("foreign", cpu=7, nominated=node, priority=100, scheduler_name="other")
+    told, fix = only(found(places, [there, nominated, make_pod_info("waits", cpu=4)]))
+    counts = "0 of the pods that wait fit as it is, 1" if node == "n1" else "1 of the pods that wait fit as it is, 1"
+    assert told == (
+        "stale-nomination",
+        "default/foreign",
+        f"is nominated to {node}, which is gone, closed or full of pods that are as important",
+        f"{counts} without; no autoscaler adds a node for it",
+    )
+    assert "kubectl patch pod foreign -n default --subresource status" in fix
+
+
+def test_a_nomination_to_a_node_with_victims_on_it_is_no_finding():
+    nominated = make_pod_info("urgent", cpu=7, nominated="n1", priority=100, scheduler_name="other")
+    assert found(nodes(1), [running("p1", "n1"), nominated]) == []
+
+
+def test_a_guest_that_tolerates_the_taint_is_no_finding():
+    places = [*nodes(2), make_node("gpu", cpu=16, allocatable={GPU: 4}, taints=[f"{GPU}=:NoSchedule"])]
+    guest = running("a", "gpu", tolerations=[Toleration(GPU, "Exists")])
+    device = running("g", "gpu", requests={GPU: 1}, tolerations=[Toleration(GPU, "Exists")])
+    assert found(places, [guest, device]) == []
+
+
+@pytest.mark.parametrize("disruption", [{}, {"consolidationPolicy": "WhenEmptyOrUnderutilized"}])
+def test_an_autoscaler_that_moves_pods_beside_packing(disruption):
+    pool = {"metadata": {"name": "general"}, "spec": {"disruption": disruption}}
+    told, fix = only(found(nodes(), spread_out(), others=[("NodePool", pool)]))
+    assert told == (
+        "consolidation",
+        "NodePool general",
+        "Karpenter evicts pods from nodes with room, and the scheduler places them again",
+        "4 pods on 4 nodes may be evicted; all pods placed anew take 1 node",
+    )
+    assert '"consolidationPolicy": "WhenEmpty"' in fix
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "annotation", "value"),
+    [("Node", "n1", "scale-down-disabled", "true"), ("Pod", "p1", "safe-to-evict", "false")],
+)
+def test_annotations_that_keep_nodes_which_packing_empties(kind, name, annotation, value):
+    kept = {"metadata": {"name": name, "annotations": {f"{ANNOTATION}/{annotation}": value}}}
+    told, fix = only(found(nodes(), spread_out(), others=[(kind, kept)]))
+    assert told == (
+        "kept-nodes",
+        f"1 {kind.lower()}",
+        f"{ANNOTATION}/{annotation} is {value}",
+        "1 node of 4 in use cannot be removed; all pods placed anew take 1 node",
+    )
+    assert fix == f"kubectl annotate {kind.lower()} {name} {ANNOTATION}/{annotation}-"
+
+
+def test_a_descheduler_that_empties_full_nodes():
+    policy = {
+        "metadata": {"name": "policy"},
+        "profiles": [
+            {
+                "pluginConfig": [{"name": "LowNodeUtilization", "args": {"targetThresholds": {"cpu": 50}}}],
+                "plugins": {"balance": {"enabled": ["LowNodeUtilization"]}},
+            }
+        ],
+    }
+    told, fix = only(found(nodes(), spread_out(), others=[("DeschedulerPolicy", policy)]))
+    assert told == (
+        "descheduling",
+        "DeschedulerPolicy policy",
+        "LowNodeUtilization evicts pods from full nodes, and the scheduler packs them again",
+        "all pods placed anew take 1 node, of which 1 are above its 50 % of cpu, and lose pods",
+    )
+    assert "HighNodeUtilization" in fix
+
+
+@pytest.mark.parametrize(
+    "value", [None, 7, [], {"profiles": [7, {"plugins": 7}]}, {"metadata": 7, "spec": 7}, {"profiles": {"a": 1}}]
+)
+@pytest.mark.parametrize("kind", ["NodePool", "Node", "Pod", "DeschedulerPolicy"])
+def test_objects_of_others_that_are_none_are_passed_over(kind, value):
+    assert {each.check for each in found(nodes(), spread_out(), others=[(kind, value)])} <= {"consolidation"}
+
+
+@pytest.mark.parametrize(
+    ("refused", "about", "manifest"),
+    [
+        ({"resource": "pods", "subresource": "binding"}, "create pods/binding", "base"),
+        ({"verb": "delete", "resource": "pods"}, "delete pods", "components/preemption"),
+    ],
+)
+def test_rights_that_are_missing(refused, about, manifest):
+    async def ask(body):
+        assert msgspec.json.decode(body)["kind"] == "SelfSubjectAccessReview"
+        wanted = msgspec.json.decode(body)["spec"]["resourceAttributes"]
+        return msgspec.json.encode({"status": {"allowed": not refused.items() <= wanted.items()}})
+
+    (finding,) = asyncio.run(missing_rights(configuration(), ask))
+    assert (finding.check, finding.about) == ("rights", about)
+    assert finding.fix == f"kubectl apply -k manifests/{manifest}"
