@@ -12,7 +12,15 @@ from bayplan.cli.run import run
 
 ROOT = Path(__file__).parents[2]
 KUBE_SCHEDULERS = set((DATA / FLAGS).read_text().split()) - {"--help"}
-OWN = {"--http-port", "--ignore-other-leases", "--context", "--scheduler-name", "--kubelet-rejection-backoff"}
+OWN = {
+    "--http-port",
+    "--ignore-other-leases",
+    "--context",
+    "--scheduler-name",
+    "--kubelet-rejection-backoff",
+    "--shadow",
+    "--of",
+}
 
 
 def taken():

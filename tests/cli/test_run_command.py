@@ -179,3 +179,25 @@ def test_what_was_a_file_at_the_start_is_never_read_as_a_pipe(tmp_path):
         "        except ConfigurationError as error: return 7 if 'is no regular file' in str(error) else 8"
     )
     assert serve_instead(tmp_path, body) == 7
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--of", "default-scheduler"], "--of: Forbidden: it says beside whom --shadow decides: give both"),
+        (["--shadow", "--leader-elect"], "--leader-elect: Forbidden: a shadow writes nothing, and so no Lease either"),
+    ],
+)
+def test_flags_that_make_no_shadow_are_refused_by_name(capsys, flags, told):
+    with pytest.raises(SystemExit) as ended:
+        main(["run", *flags])
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"{told}\n"
+
+
+def test_what_a_shadow_decides_by_is_written_under_the_others_name(tmp_path):
+    written = tmp_path / "effective.yaml"
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "--shadow", "--write-config-to", str(written)])
+    assert ended.value.code == 0
+    assert "schedulerName: default-scheduler\n" in written.read_text()

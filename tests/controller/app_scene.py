@@ -19,7 +19,7 @@ class Cluster:
     def __init__(self, server):
         self.server = server
 
-    def start(self, *nodes, pods=(), configuration=None, source=None, heeds_other_leases=False):
+    def start(self, *nodes, pods=(), configuration=None, source=None, heeds_other_leases=False, **options):
         for name in nodes:
             self.server.put(NODES, node(name))
         for name in pods:
@@ -27,7 +27,7 @@ class Cluster:
         configuration, credentials = configuration or default_configuration(), Credentials(server=self.server.url)
         serving = ServingOptions(secure_port=None, http_port=0)
         self.app = App(
-            build(configuration, credentials, source, serving=serving, heeds_other_leases=heeds_other_leases)
+            build(configuration, credentials, source, serving=serving, heeds_other_leases=heeds_other_leases, **options)
         )
         self.running = asyncio.create_task(self.app.run())
 

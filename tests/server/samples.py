@@ -11,12 +11,14 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import AllocationSummary, Packing
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.metrics.table import POD_PREEMPTOR, Metrics
+from bayplan.scheduler.shadow import OUTCOMES
 from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.state import (
     PackingCollector,
     WatchState,
     build_metrics,
     leader_election_metrics,
+    shadow_metrics,
     state_metrics,
 )
 
@@ -32,6 +34,13 @@ PACKED = AllocationSummary(
     requested_in_use={"cpu": 12_000, "memory": 24 * GIB, "pods": 40},
     allocatable_in_use={"cpu": 16_000, "memory": 64 * GIB, "pods": 440},
     allocatable={"cpu": 40_000, "memory": 160 * GIB, "pods": 1100, "nvidia.com/gpu": 8},
+)
+
+SHADOW = SimpleNamespace(
+    decisions=dict.fromkeys(OUTCOMES, 3),
+    nodes_in_use=lambda: {"real": 4, "shadow": 3},
+    node_seconds={"real": 28_800.0, "shadow": 21_600.0},
+    returned={"no_node": 0, "node_gone": 1},
 )
 
 
@@ -72,6 +81,7 @@ def metrics(**given) -> SchedulerMetrics:
     made.registry.register(packing_collector())
     made.registry.register(Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES)))
     made.registry.register(Reading(lambda: leader_election_metrics("bayplan", is_leading=True, slow_paths=0)))
+    made.registry.register(Reading(lambda: shadow_metrics(SHADOW)))
     return made
 
 

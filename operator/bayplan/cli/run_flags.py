@@ -11,7 +11,7 @@ import click
 
 from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
 from bayplan.config.connections import LeaderElection, elector_errors
-from bayplan.config.errors import ConfigurationError, FieldError, invalid
+from bayplan.config.errors import ConfigurationError, FieldError, forbidden, invalid
 from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, duration, flag
 from bayplan.config.types import SchedulerConfiguration
@@ -50,6 +50,19 @@ class RunFlags:
         default=0,
         type=click.IntRange(0, 3600),
     )
+    shadow: bool = flag(
+        "--shadow", "Decide beside other schedulers, in memory: measure what it would save, write nothing."
+    )
+    of: Sequence[str] = flag(
+        "--of NAME",
+        "With --shadow: the scheduler whose pods these are; default-scheduler by default. Can be given several times.",
+        default=(),
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what does not go together."""
+        if self.of and not self.shadow:
+            raise ConfigurationError([forbidden("--of", "it says beside whom --shadow decides: give both")])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,12 +18,14 @@ from bayplan.cli.process import end_process
 from bayplan.cli.run_flags import DeprecatedFlags, LeaderElectionFlags, RunFlags
 from bayplan.config.convert import to_effective_yaml
 from bayplan.config.document import WatchedFile
-from bayplan.config.errors import FieldNote, line_of
+from bayplan.config.errors import ConfigurationError, FieldNote, forbidden, line_of
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.app import App
 from bayplan.controller.build import build
+from bayplan.controller.operator_thread import DEFAULT_SCHEDULER
 from bayplan.controller.reload import ConfigurationSource, own_pod
 from bayplan.logs.setup import write_aside
+from bayplan.scheduler.shadow import shadow_configuration
 from bayplan.server.options import ServingOptions
 
 logger = logging.getLogger(__name__)
@@ -50,14 +52,19 @@ def _load(
         configuration = deprecated.applied_to(configuration)
     elected = election.applied_to(configuration.leader_election, os.environ)
     warnings = [line_of(str(flags.config), each) for each in notes]
-    if elected.leader_elect is not False and elected.resource_name == KUBE_SCHEDULERS_LEASE:
+    if not flags.shadow and elected.leader_elect is not False and elected.resource_name == KUBE_SCHEDULERS_LEASE:
         warnings.append("leaderElection.resourceName is kube-scheduler's lease: one of the two schedules at a time")
     warnings += without_effect(configuration)
     if flags.config is not None:
         warnings += deprecated.ignored()
     for line in warnings:
         logger.warning("%s", line)
-    return replace(configuration, leader_election=elected)
+    configuration = replace(configuration, leader_election=elected)
+    if not flags.shadow:
+        return configuration
+    if election.leader_elect:
+        raise ConfigurationError([forbidden("--leader-elect", "a shadow writes nothing, and so no Lease either")])
+    return shadow_configuration(configuration, [*dict.fromkeys(flags.of)] or [DEFAULT_SCHEDULER])
 
 
 def write_configuration(
@@ -87,7 +94,7 @@ def serve(
     """
     # Before it is read, so that a change meanwhile is seen.
     source = None
-    if flags.config is not None:
+    if flags.config is not None and not flags.shadow:
         watched = WatchedFile(flags.config)
         load = partial(_load, flags, election, deprecated, only_regular=watched.is_regular)
         source = ConfigurationSource(watched, load, own_pod(os.environ))
@@ -106,9 +113,10 @@ def serve(
             credentials,
             source,
             serving=serving,
-            heeds_other_leases=not (election.ignore_other_leases or is_replica),
+            heeds_other_leases=not (flags.shadow or election.ignore_other_leases or is_replica),
             rejection_backoff_seconds=float(flags.kubelet_rejection_backoff),
             unschedulable_seconds=deprecated.unschedulable_seconds,
+            is_shadow=flags.shadow,
         )
         write_aside()
         # From here: the loop's end waits for threads, and one may read from a file system that hangs.

@@ -101,10 +101,13 @@ class App:
                 # What was listed stays: keep the collector from walking it at every full collection.
                 gc.collect()
                 gc.freeze()
-                self._spawn("intake list", parts.intake_list.run(_COMPARE_SECONDS))
-                self._spawn("scheduler", self._schedule())
-                self._spawn("assumed", parts.assumed_pods.run(_ASSUMED_CHECK_SECONDS))
-                self._spawn("configuration", parts.reload.run(_LOOK_SECONDS))
+                if parts.shadow is None:
+                    self._spawn("intake list", parts.intake_list.run(_COMPARE_SECONDS))
+                    self._spawn("scheduler", self._schedule())
+                    self._spawn("assumed", parts.assumed_pods.run(_ASSUMED_CHECK_SECONDS))
+                    self._spawn("configuration", parts.reload.run(_LOOK_SECONDS))
+                else:
+                    self._spawn("shadow", parts.shadow.run())
                 await self._stop.wait()
         finally:
             await self._shut_down()
@@ -175,6 +178,9 @@ class App:
         parts, self._ending = self.parts, True
         parts.health.begin_shutdown()
         parts.scheduler.stop()
+        if parts.shadow is not None:
+            parts.shadow.measure()
+            parts.shadow.tell()
         # kopf takes a moment to end: it does so while the binds drain.
         ending = [task for name, task in self._tasks.items() if name == _KOPF]
         others = [task for name, task in self._tasks.items() if name != _KOPF]

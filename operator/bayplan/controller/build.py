@@ -4,7 +4,7 @@ import asyncio
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from bayplan.api.backoff import ServerContact
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
+from bayplan.api.errors import UnreachableError
 from bayplan.api.kinds import PODS
 from bayplan.api.missing_rights import MissingRights
 from bayplan.api.reflector import Reflector
@@ -27,6 +28,7 @@ from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
+from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -36,9 +38,11 @@ from bayplan.scheduler.engines import EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.scheduler import Scheduler
+from bayplan.scheduler.shadow import Shadow, World
 from bayplan.server.health import HealthChecks
-from bayplan.server.metrics import SchedulerMetrics
+from bayplan.server.metrics import Reading, SchedulerMetrics
 from bayplan.server.options import ServingOptions
+from bayplan.server.state import shadow_metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,12 @@ class Parts:
     contact: ServerContact
     health: HealthChecks
     serving: Serving
+    shadow: Shadow | None = None
+    """What decides in place of the scheduler, which then gets no pods."""
+
+
+def _writes_nothing() -> float:
+    raise UnreachableError("a shadow writes nothing")
 
 
 def build(
@@ -70,6 +80,7 @@ def build(
     heeds_other_leases: bool = False,
     rejection_backoff_seconds: float = 0.0,
     unschedulable_seconds: float = 300.0,
+    is_shadow: bool = False,
     clock: Callable[[], float] = time.monotonic,
     make_client: Callable[..., ApiClient] = ApiClient,
     make_reflector: Callable[..., Reflector[Any]] = Reflector,
@@ -80,7 +91,8 @@ def build(
     From `source`, if there is one, a changed configuration is taken over later on. Without `serving` there is no port
     until one is opened. A node whose kubelet had no room for a pod gets none for `rejection_backoff_seconds`, and a pod
     that no event woke is tried again after `unschedulable_seconds`. With `heeds_other_leases` the process first looks
-    for a Lease of a scheduler for the same pods.
+    for a Lease of a scheduler for the same pods. A shadow decides for pods of other schedulers, by a
+    `shadow_configuration`: no pod enters its queue, and no write of it passes the gate.
 
     Tests pass a virtual `clock` (monotonic, in seconds) and an API server in memory, as makers of clients, reflectors
     and the intake's source.
@@ -93,7 +105,7 @@ def build(
         leadership = Leadership(
             configuration.leader_election, credentials, names, metrics, heeds_other_leases=heeds_other_leases
         )
-    admit = None if leadership is None else leadership.admit
+    admit = _writes_nothing if is_shadow else None if leadership is None else leadership.admit
     host = urlsplit(credentials.server).netloc
 
     def on_request(method: str, code: str, seconds: float) -> None:
@@ -122,6 +134,13 @@ def build(
         cache=cache, nominator=nominator, client=binds_client, admit=admit, metrics=metrics, clock=clock
     )
     engine = engines.build(configuration)
+    shadow = None
+    if is_shadow:
+        elsewhere = Cache()
+        elsewhere.listers = cache.listers
+        other = replace(engines, cache=elsewhere, nominator=Nominator(), metrics=Metrics()).build(configuration)
+        shadow = Shadow(World(cache, engine), World(elsewhere, other), nominator, metrics, clock)
+        metrics.registry.register(Reading(lambda: shadow_metrics(shadow)))
     queue = SchedulingQueue(
         clock=clock,
         profiles=engine.queue.profiles,
@@ -148,7 +167,8 @@ def build(
         on_gone=recorder.forget,
         on_recovered=recovery.recovered,
         on_went_back=recovery.went_back,
-        scheduler_names=names,
+        scheduler_names=() if is_shadow else names,
+        shadow=shadow,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=partial(make_reflector, contact=contact),
     )
@@ -190,8 +210,11 @@ def build(
     )
     health = HealthChecks()
     watches.add_readiness(health)
-    health.add_readiness("kopf", operator.problem)
-    health.add_readiness("intake", intake_list.problem)
+    if shadow is not None:
+        health.add_readiness("shadow", shadow.problem)
+    else:
+        health.add_readiness("kopf", operator.problem)
+        health.add_readiness("intake", intake_list.problem)
     if leadership is not None:
         leadership.add_checks(health)
     return Parts(
@@ -216,4 +239,5 @@ def build(
             leadership=leadership,
             make_client=make_client,
         ),
+        shadow=shadow,
     )

@@ -24,13 +24,15 @@ from bayplan.scheduler.event_handlers import (
     foreign_nominations_selector,
 )
 from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections, NodeBackoff
+from bayplan.scheduler.shadow import Shadow, ShadowNodes
 from bayplan.server.health import HealthChecks
 from bayplan.server.state import WatchState
 
 logger = logging.getLogger(__name__)
 
 _FAILED = Resource(FailedPod, "", "pods", namespaced=True)
-_ASSIGNED = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+_NOT_ENDED = "status.phase!=Succeeded,status.phase!=Failed"
+_ASSIGNED = f"spec.nodeName!=,{_NOT_ENDED}"
 # A reflector gives up on a silent watch after 75 s: one that is older could not be opened again.
 STALE_SECONDS = 90.0
 
@@ -143,7 +145,8 @@ class Watches:
     kubelets reject; then their nodes are left alone for `rejection_backoff_seconds`, unless 0. Build the frameworks
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
-    `on_went_back` is called when a list is older than what was known before.
+    `on_went_back` is called when a list is older than what was known before. A `shadow` takes nodes and all pods in
+    place of cache and queue.
     """
 
     def __init__(
@@ -159,6 +162,7 @@ class Watches:
         on_went_back: Callable[[], None] | None = None,
         scheduler_names: Collection[str] = (),
         rejection_backoff_seconds: float = 0.0,
+        shadow: Shadow | None = None,
         timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
@@ -173,11 +177,15 @@ class Watches:
         seconds = rejection_backoff_seconds
         backoff = NodeBackoff(seconds, cache, queue, wake) if seconds else None
         self.assigned = AssignedPodEvents(cache, queue, wake, metrics, on_gone, backoff)
-        nodes = NodeEvents(cache, queue, wake, metrics, backoff)
+        nodes: Handler[Any] = NodeEvents(cache, queue, wake, metrics, backoff)
+        pods: Handler[Any] = self.assigned
+        if shadow is not None:
+            nodes, pods = ShadowNodes(shadow), shadow
+        selector = _ASSIGNED if shadow is None else _NOT_ENDED
         looked_up = map(resource_of, cache.listers.wanted())
         self._watches = [
             watch(NODES, nodes, keep_undecodable=False),
-            watch(PODS, self.assigned, label="AssignedPod", field_selector=_ASSIGNED, on_recovered=on_recovered),
+            watch(PODS, pods, label="AssignedPod", field_selector=selector, on_recovered=on_recovered),
             *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
         if scheduler_names:

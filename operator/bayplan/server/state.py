@@ -14,6 +14,7 @@ from bayplan.cache.resources import CPU, PODS
 from bayplan.config.feature_gates import KUBERNETES, FeatureGates, Stage
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.scheduler import Scheduler
+from bayplan.scheduler.shadow import Shadow
 from bayplan.server.metrics import counter, gauge
 
 NATIVE_RESOURCES = ("cpu", "memory", "ephemeral-storage", "pods")
@@ -184,6 +185,34 @@ def leader_election_metrics(name: str, *, is_leading: bool, slow_paths: int) -> 
         "Number of renewals that had to read the lease first.",
         ("name",),
         {name: slow_paths},
+    )
+
+
+def shadow_metrics(shadow: Shadow) -> Iterator[Metric]:
+    """Yield what a shadow found so far."""
+    yield counter(
+        "bayplan_shadow_decisions_total",
+        "Number of decisions of the other scheduler, by how ours on the same state compares.",
+        ("outcome",),
+        shadow.decisions,
+    )
+    yield gauge(
+        "bayplan_shadow_nodes_in_use",
+        "Number of nodes with a pod that could run elsewhere, as it is and by our choices.",
+        ("world",),
+        shadow.nodes_in_use(),
+    )
+    yield counter(
+        "bayplan_shadow_node_seconds_total",
+        "Seconds for which nodes were in use, summed over nodes, as it is and by our choices.",
+        ("world",),
+        shadow.node_seconds,
+    )
+    yield counter(
+        "bayplan_shadow_returned_pods_total",
+        "Number of pods put where they are, as our choices left them no node or their node went.",
+        ("reason",),
+        shadow.returned,
     )
 
 
