@@ -70,6 +70,14 @@ def test_a_trace_that_changed_is_another_run(trace_file):
     assert before != after
 
 
+def test_a_trace_that_changes_between_runs_ends_them(trace_file):
+    (source,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    assert sources("openb", seeds=1, hours=0.1, scale=0.001)[0].trace.header.seconds == 360
+    trace_file.write_bytes(b"".join(trace_lines(make_trace([(0.0, 100.0)]))))
+    with pytest.raises(InputError, match=r"trace\.jsonl: is no more what it was when the replay began"):
+        _ = source.trace
+
+
 def test_a_generator_has_a_trace_for_each_seed():
     assert sources("openb", seeds=2, hours=3.0, scale=0.5) == [
         TraceSource("openb", seed=seed, hours=3.0, scale=0.5) for seed in (1, 2)

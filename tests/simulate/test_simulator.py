@@ -250,3 +250,28 @@ def test_no_node_is_overcommitted_and_the_same_input_gives_the_same_report(nodes
         assert (attempt.node is None) == (not feasible) == (attempt.message is not None)
         if attempt.node is not None:
             assert attempt.nodes[attempt.node].score == max(attempt.nodes[name].score for name in feasible)
+
+
+def test_without_reports_it_decides_the_same_and_keeps_nothing_to_tell():
+    nodes = [make_node("a", cpu=4), make_node("b", cpu=2)]
+    pods = [
+        *(make_pod(f"low-{number}", cpu=1, priority=number % 2) for number in range(8)),
+        make_pod("wide", cpu=3, priority=7),
+        make_pod("nowhere", cpu=9, priority=9),
+    ]
+    told, untold = Simulator(default_configuration()), Simulator(default_configuration(), reports=False)
+    for each in (told, untold):
+        each.add(ClusterObjects(nodes=nodes, pods=[PodInfo(pod) for pod in pods]))
+    while (step := told.step()) is not None:
+        other = untold.step()
+        assert other is not None
+        assert (other.pod.name, type(other.outcome)) == (step.pod.name, type(step.outcome))
+        if isinstance(step.outcome, Placement):
+            assert other.outcome.node_name == step.outcome.node_name
+        else:
+            assert other.outcome.nominated_node_name == step.outcome.nominated_node_name
+            assert other.outcome.diagnosis.rejector_plugins == step.outcome.diagnosis.rejector_plugins
+            assert (bool(step.outcome.diagnosis.reasons), other.outcome.diagnosis.reasons) == (True, {})
+    assert untold.step() is None
+    assert len(told.report().pods) == len(pods)
+    assert not any(attempt.node or attempt.message for pod in untold.report().pods for attempt in pod.attempts)

@@ -79,7 +79,10 @@ class Listers:
 
     def of(self, kind: type[T]) -> Lister[T]:
         """The lister of a kind, such as `api.storage_objects.PersistentVolume`; asking makes the kind wanted."""
-        return self._listers.setdefault(kind, Lister())
+        lister = self._listers.get(kind)
+        if lister is None:
+            lister = self._listers[kind] = Lister()
+        return lister
 
     def forget(self, kind: type) -> None:
         """Have nobody want a kind any more; whoever has its lister keeps it."""

@@ -73,7 +73,7 @@ class Replay:
     def __init__(self, trace: Trace, configuration: SchedulerConfiguration, settings: PoolSettings) -> None:
         self._trace, self._settings = trace, settings
         self._scheduler_name = configuration.profiles[0].scheduler_name
-        self._simulator = Simulator(configuration)
+        self._simulator = Simulator(configuration, reports=False)
         self._pools = Pools(trace)
         self._meter = Meter(self._pools, trace.header.seconds)
         self._now = 0.0
@@ -83,6 +83,7 @@ class Replay:
         self._empty: Counter[int] = Counter()
         """How many nodes of each pool are on the way, or ready without pods."""
         self._nodes_made = 0
+        self._arrivals = iter(trace.pods)
         self._pods: dict[str, _Pod] = {}
         self._pods_made = 0
         self._waiting: Counter[str] = Counter()
@@ -100,8 +101,7 @@ class Replay:
             for index, pool in enumerate(self._trace.header.pools):
                 for _ in range(pool.count):
                     self._request_node(index, 0.0)
-        for traced in self._trace.pods:
-            self._at(traced.arrival_seconds, _ARRIVAL, partial(self._come, traced))
+        self._await_next()
         while (now := self._next_moment()) <= end:
             self._now = now
             self._meter.advance(now)
@@ -123,6 +123,16 @@ class Replay:
 
     def _at(self, seconds: float, kind: int, happen: Callable[[], None]) -> None:
         heappush(self._events, (seconds, kind, next(self._sequence), happen))
+
+    def _await_next(self) -> None:
+        """Have the trace's next pod come at its time; a heap of all of them would make every event cost more."""
+        traced = next(self._arrivals, None)
+        if traced is not None:
+            self._at(traced.arrival_seconds, _ARRIVAL, partial(self._arrive, traced))
+
+    def _arrive(self, traced: TracePod) -> None:
+        self._await_next()
+        self._come(traced)
 
     def _come(self, traced: TracePod) -> None:
         """Have the scheduler learn of a pod, that of the trace or the next that its owner makes."""

@@ -5,7 +5,6 @@ import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from functools import lru_cache
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +19,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.replay.generators import GENERATORS, generate
 from bayplan.replay.outcome import Outcome
 from bayplan.replay.replay import PoolSettings, Replay
-from bayplan.replay.trace import Trace, read_trace
+from bayplan.replay.trace import Trace, decode_trace
 from bayplan.simulate.documents import field_error
 from bayplan.simulate.input_files import STDIN, InputFile, read_file
 
@@ -63,11 +62,28 @@ class Done(msgspec.Struct, frozen=True, rename="camel"):
     """An Outcome, if this version ran it."""
 
 
-@lru_cache(maxsize=1)
+_last: dict[TraceSource, Trace] = {}
+"""The trace that was asked for last, which most runs one after the other share."""
+
+
 def _trace(source: TraceSource) -> Trace:
-    if source.name in GENERATORS:
-        return generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale)
-    return read_trace(source.name)
+    known = _last.get(source)
+    if known is None:
+        _last.clear()
+        if source.name in GENERATORS:
+            known = generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale)
+        else:
+            file = InputFile(source.name)
+            text = read_file(file)
+            if _digest(text) != source.digest:
+                raise InputError(f"{file.shown}: is no more what it was when the replay began")
+            known = decode_trace(file, text)
+        _last[source] = known
+    return known
+
+
+def _digest(text: bytes) -> str:
+    return sha256(text).hexdigest()
 
 
 def sources(name: str, *, seeds: int, hours: float, scale: float) -> list[TraceSource]:
@@ -80,14 +96,17 @@ def sources(name: str, *, seeds: int, hours: float, scale: float) -> list[TraceS
         return [TraceSource(name, seed=seed, hours=hours, scale=scale) for seed in range(1, seeds + 1)]
     if name == STDIN:
         raise InputError("-: a trace is read more than once: give a file")
-    source = TraceSource(name, sha256(read_file(InputFile(name))).hexdigest())
-    _ = source.trace
+    file = InputFile(name)
+    text = read_file(file)
+    source = TraceSource(name, _digest(text))
+    _last.clear()
+    _last[source] = decode_trace(file, text)
     return [source]
 
 
 def digest_of(configuration: SchedulerConfiguration) -> str:
     """Return what two configurations have in common only if they decide alike."""
-    return sha256(to_effective_yaml(configuration).encode()).hexdigest()
+    return _digest(to_effective_yaml(configuration).encode())
 
 
 def results_in(path: Path) -> dict[Run, Outcome]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
 import msgspec
+from msgspec import structs
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.objects import (
@@ -125,15 +126,11 @@ class Trace:
     header: TraceHeader
     pods: Sequence[TracePod]
     templates: Mapping[str, PodTemplate]
-    """By name, with one for each set of inline requests, under their JSON."""
+    """By name, with one for each set of inline requests, under their JSON, which pods name instead of them."""
 
     def template_of(self, pod: TracePod) -> PodTemplate:
         """Return the template of a pod of the trace."""
-        return self.templates[pod.template or _inline_name(pod)]
-
-
-def _inline_name(pod: TracePod) -> str:
-    return msgspec.json.encode(pod.requests, order="deterministic").decode()
+        return self.templates[pod.template]
 
 
 def requests_of(template: PodTemplate) -> PodRequests:
@@ -153,7 +150,12 @@ def read_trace(path: str) -> Trace:
         InputError: it cannot be read; a line that is wrong is named with its field.
     """
     file = InputFile(path)
-    lines = read_file(file).splitlines()
+    return decode_trace(file, read_file(file))
+
+
+def decode_trace(file: InputFile, text: bytes) -> Trace:
+    """Return the trace that a file was found to hold; raises as `read_trace`."""
+    lines = text.splitlines()
     number = 1
     try:
         header = _header.decode(lines[0] if lines else b"")
@@ -162,8 +164,7 @@ def read_trace(path: str) -> Trace:
         templates = {each.name: each for each in header.templates}
         latest = 0.0
         for number, line in enumerate(lines[1:], 2):  # noqa: B007 - the number is told of the line that is wrong
-            pod = _pod.decode(line)
-            _check_pod(pod, templates, latest)
+            pod = _checked(_pod.decode(line), templates, latest)
             latest = pod.arrival_seconds
             pods.append(pod)
     except msgspec.DecodeError as error:
@@ -216,8 +217,8 @@ def _check_names(path: str, names: Sequence[str]) -> None:
         seen.add(name)
 
 
-def _check_pod(pod: TracePod, templates: dict[str, PodTemplate], latest: float) -> None:
-    """Refuse what is wrong with a pod; its inline requests become a template."""
+def _checked(pod: TracePod, templates: dict[str, PodTemplate], latest: float) -> TracePod:
+    """Refuse what is wrong with a pod; its inline requests become a template, which it names from then on."""
     if pod.arrival_seconds < latest:
         raise _WrongError(f"arrivalSeconds: {pod.arrival_seconds:g} is before the line above, {latest:g}")
     if bool(pod.template) == (pod.requests is not None):
@@ -225,9 +226,12 @@ def _check_pod(pod: TracePod, templates: dict[str, PodTemplate], latest: float) 
     if pod.requests is None:
         if pod.template not in templates:
             raise _WrongError(f"template: the header has none that is named {quote(pod.template)}")
-    elif (name := _inline_name(pod)) not in templates:
+        return pod
+    name = msgspec.json.encode(pod.requests, order="deterministic").decode()
+    if name not in templates:
         _check_amounts("requests", pod.requests)
         templates[name] = PodTemplate(name, pod.requests)
+    return structs.replace(pod, template=name, requests=None)
 
 
 def _check_amounts(path: str, amounts: Mapping[str, Quantity]) -> None:

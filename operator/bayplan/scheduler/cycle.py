@@ -36,6 +36,7 @@ class SchedulingCycle:
     known shape cost what changed since, not what exists.
 
     `frameworks` are those it will be asked about: where one limits its search, every cycle counts from the first on.
+    If it does not `tell_reasons`, a FitError names who rejected the pod and not why, for those who read no texts.
     """
 
     def __init__(
@@ -43,11 +44,14 @@ class SchedulingCycle:
         nodes: NodeTable,
         nominator: Nominator | None = None,
         frameworks: Iterable[Framework] = (),
+        *,
+        tell_reasons: bool = True,
     ) -> None:
         self._nodes = nodes
         self._evaluations = KeptEvaluations(nodes)
         self._nominator = nominator or Nominator()
         self._nominations = Nominations(nodes, self._nominator, self._evaluations.forget_nominated)
+        self._tells_reasons = tell_reasons
         self._is_used = False
         self._search = NodeSearch(nodes) if any(each.limits_search for each in frameworks) else None
 
@@ -205,7 +209,8 @@ class SchedulingCycle:
         add_rejections: AddRejections | None = None,
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
-        diagnosis, rejections = evaluation.verdicts.diagnose(pod), evaluation.verdicts.rejections()
+        verdicts = evaluation.verdicts
+        diagnosis, rejections = verdicts.diagnose(pod, with_reasons=self._tells_reasons), verdicts.rejections()
         if add_rejections is not None:
             diagnosis, rejections = add_rejections(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:

@@ -58,6 +58,9 @@ class Simulator:
     It may begin with a cluster that is there already: `cache` and `nominator` are its own from then on, and the clock
     stands at `moment`, in seconds since the epoch, or later.
 
+    Without `reports` it decides the same and keeps nothing that is told of decisions: a report has no attempts, a pod
+    that found no node has no condition, and a step no reasons. Replays of days rely on it.
+
     Raises:
         ConfigurationError: a profile's plugin sets do not work out.
     """
@@ -71,6 +74,7 @@ class Simulator:
         cache: Cache | None = None,
         nominator: Nominator | None = None,
         moment: float = 0.0,
+        reports: bool = True,
     ) -> None:
         self._clock = clock
         self._attempts_without_change = attempts_without_change
@@ -80,6 +84,7 @@ class Simulator:
         """How long all decisions so far took together."""
         self.cache = Cache() if cache is None else cache
         self._moment = moment
+        self._keeps_reports = reports
         self._nominator = nominator = Nominator() if nominator is None else nominator
         self.frameworks = build_frameworks(
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
@@ -91,7 +96,7 @@ class Simulator:
             sort_key=next(iter(self.frameworks.values())).queue_sort.sort_key,
             nominator=nominator,
         )
-        self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values())
+        self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values(), tell_reasons=reports)
         self._attempts = AttemptRunner(
             cache=self.cache,
             queue=self.queue,
@@ -198,13 +203,13 @@ class Simulator:
 
     def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
         """What no plugin asked for is left out, as `bayplan run` does not watch it."""
-        listers: dict[type, Lister[Any]] = {kind: self.cache.listers.of(kind) for kind in self.cache.listers.wanted()}
+        wanted = self.cache.listers.wanted()
         for obj in objects:
-            lister = listers.get(type(obj))
-            if lister is not None:
+            if type(obj) in wanted:
+                lister: Lister[Any] = self.cache.listers.of(type(obj))
                 lister.set(obj)
-        for lister in listers.values():
-            lister.synced = True
+        for kind in wanted:
+            self.cache.listers.of(kind).synced = True
 
     def step(self) -> Step | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
@@ -229,10 +234,11 @@ class Simulator:
             # A plugin rejected the chosen node: what nodes said before that stays true.
             step.read = Reading(trace=read.trace)
         self.seconds += self._clock() - started
-        report = self._reports.get(step.pod.uid)
-        if report is None:
-            report = self._reports[step.pod.uid] = pod_report(step.pod)
-        report.attempts.append(step.attempt())
+        if self._keeps_reports:
+            report = self._reports.get(step.pod.uid)
+            if report is None:
+                report = self._reports[step.pod.uid] = pod_report(step.pod)
+            report.attempts.append(step.attempt())
         return step
 
     def _decided(self, decision: Decision) -> None:
@@ -291,7 +297,10 @@ class Simulator:
 
     def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
         """Hand the pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
-        held = self.queue.newest(pod.uid)
+        if not self._keeps_reports:
+            # The scheduler itself reads of a status only the nomination.
+            condition = None
+        held = None if nomination is None and condition is None else self.queue.newest(pod.uid)
         if held is not None:
             written = with_status(held.pod, nomination, condition)
             if written is not held.pod:
