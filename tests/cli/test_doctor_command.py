@@ -86,6 +86,22 @@ def test_objects_of_autoscalers_and_annotations_are_read_of_files_and_of_standar
     assert [each["check"] for each in json.loads(out)["findings"]] == ["consolidation", "kept-nodes"]
 
 
+def test_a_policy_of_the_descheduler_is_read_as_the_file_that_it_is(doctor):
+    policy = """
+apiVersion: descheduler/v1alpha2
+kind: DeschedulerPolicy
+profiles:
+- name: default
+  pluginConfig: [{name: LowNodeUtilization, args: {targetThresholds: {cpu: %s}}}]
+  plugins: {balance: {enabled: [LowNodeUtilization]}}
+"""
+    for limit, above in (("40", 1), ("60", 0), ("1" + "0" * 40, 0), ("none", 0)):
+        code, out, err = doctor("--cluster", "in", "--cluster", "policy", **{"in": GOOD, "policy": policy % limit})
+        assert (code, err.count("\n")) == (1, 1)
+        assert out.startswith("descheduling: DeschedulerPolicy: LowNodeUtilization evicts pods from full nodes")
+        assert f"of which {above} are above" in out
+
+
 def test_names_of_strangers_are_one_line(doctor):
     pool = {**POOL, "metadata": {"name": "a\nb\x1b[31m"}}
     _, out, _ = doctor("--cluster", "in", **{"in": lists(*json.loads(GOOD)["items"], pool)})

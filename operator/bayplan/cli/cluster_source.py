@@ -42,7 +42,7 @@ class ClusterFlags:
     master: str | None = MASTER()
 
 
-def read_source(flags: ClusterFlags, changes: "Changes") -> "SimulationInput":
+def read_source(flags: ClusterFlags, changes: "Changes", *, validate: str = "strict") -> "SimulationInput":
     """Return the cluster and what decides about it; what cannot be read ends the command as in `bayplan snapshot`."""
     from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
     from bayplan.snapshot.snapshot import pieces, write  # noqa: PLC0415
@@ -53,7 +53,7 @@ def read_source(flags: ClusterFlags, changes: "Changes") -> "SimulationInput":
         scheduler_name=flags.scheduler_name,
         feature_gates=flags.feature_gates,
         changes=changes,
-        validate="strict",
+        validate=validate,
     )
     if flags.cluster:
         return read(flags.cluster)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
+
 from bayplan.cache.resources import CPU
 from bayplan.doctor.finding import Finding, Patient
 from bayplan.shown_text import counted
@@ -54,12 +56,12 @@ def descheduling(patient: Patient) -> Iterator[Finding]:
                 continue
             given = [_at(each, "args") for each in _listed(profile, "pluginConfig") if _at(each, "name") == _LOW]
             limit = _at(next(iter(given), None), "targetThresholds", CPU)
-            limit = limit if isinstance(limit, int | float) else 100
+            limit = limit if isinstance(limit, int | float) and 0 <= limit <= 100 else 100
             nodes = patient.as_it_is.simulator.cache.nodes
-            above = int((nodes.taken(CPU) * 100 > nodes.offered(CPU) * limit).sum())
+            above = int((nodes.taken(CPU) / np.maximum(nodes.offered(CPU), 1) > limit / 100).sum())
             effect = f"{patient.needed}, of which {above} are above its {limit} % of cpu, and lose pods"
             message = f"{_LOW} evicts pods from full nodes, and the scheduler packs them again"
-            yield Finding("descheduling", f"DeschedulerPolicy {name}", message, effect, _HIGH)
+            yield Finding("descheduling", f"DeschedulerPolicy {name}".rstrip(), message, effect, _HIGH)
 
 
 def _named(patient: Patient, kind: str) -> Iterator[tuple[str, Any]]:
