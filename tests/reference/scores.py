@@ -151,3 +151,16 @@ def default_normalize(scores: Sequence[int], *, reverse: bool) -> list[int]:
     if top == 0:
         return [100 for _ in scores] if reverse else list(scores)
     return [100 - 100 * score // top if reverse else 100 * score // top for score in scores]
+
+
+def expected_duration(spans: list[tuple[float, int | None]], lasts: int | None, now: float) -> int:
+    """The score of a node by the starts and durations of its pods, None for what nobody knows; see ExpectedDuration."""
+    never = 2**40
+    if not spans:
+        return 0
+    ends = [never if each is None else int(start) + each for start, each in spans]
+    drains_in = never if max(ends) == never else abs(max(ends) - int(now))
+    ends_in = never if lasts is None else lasts
+    if drains_in >= ends_in:
+        return 50 + 50 * ends_in // drains_in
+    return 50 * drains_in // ends_in

@@ -1,6 +1,7 @@
 import random
 from collections import Counter
-from statistics import fmean, median
+from math import log
+from statistics import fmean, median, stdev
 
 import pytest
 
@@ -71,3 +72,12 @@ def test_arrivals_come_at_the_rate_of_their_time():
 def test_durations_have_the_mean_that_was_asked_for():
     rng = random.Random(1)
     assert fmean(lognormal(rng, median_of(60.0, 0.8), 0.8) for _ in range(20000)) == pytest.approx(60, rel=0.05)
+
+
+def test_with_hints_the_same_pods_say_how_long_they_run():
+    plain, known, wrong = (generate("openb", seed=3, hours=1.0, scale=0.05, hints=each) for each in (None, 0.0, 0.45))
+    assert {each.expected_seconds for each in plain.pods} == {None}
+    assert [each.expected_seconds for each in known.pods] == [max(each.duration_seconds, 0.001) for each in plain.pods]
+    factors = [log(each.expected_seconds / each.duration_seconds) for each in wrong.pods if each.duration_seconds > 1]
+    assert stdev(factors) == pytest.approx(0.45, rel=0.1)
+    assert fmean(factors) == pytest.approx(0.0, abs=0.05)

@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,13 +9,14 @@ from tests.examples import examples
 from tests.reference.autoscaler import replayed_one_pod_a_node
 from tests.replay.traces import HOUR, PROVISION, make_pool, make_template, make_trace, replayed
 
-from bayplan.config.load import default_configuration
+from bayplan.config.load import default_configuration, load_configuration
 from bayplan.config.types import ScoringStrategyType
 from bayplan.replay.trace import TracePod
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.strategy_comparison import strategy_configuration
 
+ROOT = Path(__file__).parents[2]
 SPREADING = strategy_configuration(ScoringStrategyType.LEAST_ALLOCATED)
 
 
@@ -164,3 +167,24 @@ def test_no_replay_pays_less_than_the_bound_or_loses_a_pod(pods, autoscaled, sca
     assert structs.replace(first, seconds=0, decision_seconds=0) == structs.replace(
         again, seconds=0, decision_seconds=0
     )
+
+
+def test_pods_that_say_how_long_they_run_have_nodes_drain_sooner():
+    def node_hours(configuration, durations):
+        # Each on a node of its own; then comes one that has room on either.
+        pods = [TracePod(0.0, each, "most", expected_seconds=each) for each in durations]
+        pods.append(TracePod(120.0, 2500.0, "little", expected_seconds=2500.0))
+        trace = make_trace(pods, templates=[make_template("most", cpu=3), make_template("little", cpu=1)])
+        outcome = replayed(trace, configuration, scale_down_after=10.0)
+        assert (outcome.nodes_made, outcome.bound) == (2, 3)
+        return outcome.node_hours
+
+    ends_together = load_configuration(ROOT / "examples" / "expected-duration.yaml")
+    orders = [(3000.0, 500.0), (500.0, 3000.0)]
+    hinted, by_size = (
+        [node_hours(configuration, each) for each in orders]
+        for configuration in (ends_together, default_configuration())
+    )
+    assert hinted == pytest.approx([hinted[0]] * 2)
+    assert hinted[0] == pytest.approx(min(by_size))
+    assert max(by_size) > hinted[0] + 0.5

@@ -1,7 +1,7 @@
 """What the wire objects of all kinds share: metadata, owners, label selectors and quantities.
 
-Decoding drops what is not listed here and in the modules of the kinds (annotations, environment, managed fields), so
-secrets and bulk never stay in memory. Every field has the API's zero value as its default: a sparse object decodes.
+Decoding drops what is not listed here and in the modules of the kinds (most annotations, environment, managed fields),
+so secrets and bulk never stay in memory. Every field has the API's zero value as its default: a sparse object decodes.
 Structs are immutable: caches share them freely.
 """
 
@@ -24,6 +24,13 @@ class OwnerReference(Struct, frozen=True):
     controller: bool | None = None
 
 
+class Annotations(Struct, frozen=True):
+    """The annotations that are read of any kind; None means that it is absent."""
+
+    expected_duration: str | None = msgspec.field(default=None, name="bayplan.io/expected-duration")
+    """For how long a pod expects to run."""
+
+
 class ObjectMeta(Struct, frozen=True):
     """The identity, labels and lifecycle stamps of an object."""
 
@@ -36,6 +43,7 @@ class ObjectMeta(Struct, frozen=True):
     deletion_timestamp: str | None = None
     labels: dict[str, str] | None = None
     owner_references: list[OwnerReference] | None = None
+    annotations: Annotations | None = None
 
 
 def key_of(meta: ObjectMeta) -> str:

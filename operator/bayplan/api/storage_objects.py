@@ -6,11 +6,11 @@ dropped as everywhere.
 
 import msgspec
 
-from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import Annotations, LabelSelector, ObjectMeta, Quantity, Struct
 from bayplan.api.objects import NodeSelector
 
 
-class StorageAnnotations(Struct, frozen=True):
+class StorageAnnotations(Annotations, frozen=True):
     """The annotations by which the scheduler, the volume controllers and the kubelet speak about volumes.
 
     None means that the annotation is absent, which differs from an empty one.

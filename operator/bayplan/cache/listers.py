@@ -88,6 +88,16 @@ class Listers:
         """Have nobody want a kind any more; whoever has its lister keeps it."""
         self._listers.pop(kind, None)
 
-    def wanted(self) -> Iterable[type]:
+    def fill(self, objects: Iterable[NamedObject]) -> None:
+        """Take in all that there is, for who watches nothing; what nobody asked for is left out."""
+        wanted = self.wanted()
+        for each in objects:
+            if type(each) in wanted:
+                lister: Lister[Any] = self.of(type(each))
+                lister.set(each)
+        for kind in wanted:
+            self.of(kind).synced = True
+
+    def wanted(self) -> Collection[type]:
         """The kinds somebody asked for; the controller watches these."""
         return tuple(self._listers)

@@ -128,7 +128,9 @@ class PodInfo:
     def size(self) -> int:
         """About how many bytes it takes in memory with all that is derived; whoever keeps pods counts them so."""
         if not self._size:
-            self._size = _BYTES_PER_ENCODED_BYTE * encoded_size((self.pod.metadata.labels, self.pod.spec))
+            meta = self.pod.metadata
+            said = "" if meta.annotations is None else meta.annotations.expected_duration or ""
+            self._size = _BYTES_PER_ENCODED_BYTE * (encoded_size((meta.labels, self.pod.spec)) + len(said))
         return self._size
 
     def share_terms_of(self, before: "PodInfo") -> None:

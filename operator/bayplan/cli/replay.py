@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from bayplan.cli.flags import command
-from bayplan.cli.trace import DEFAULT_HOURS, DEFAULT_SCALE, HOURS, SCALE
+from bayplan.cli.trace import DEFAULT_HOURS, DEFAULT_SCALE, HINTS, HOURS, SCALE
 from bayplan.config.errors import InputError, quote
 from bayplan.config.flags import FILE_TEXT, flag, seconds
 from bayplan.shown_text import counted
@@ -59,6 +59,7 @@ class _Flags:
     )
     hours: float | None = HOURS()
     scale: float | None = SCALE()
+    hints: float | None = HINTS()
     results: Path | None = flag(
         "--results FILE", "Where each result is added as a line of JSON; what is there is not run again."
     )
@@ -89,8 +90,15 @@ def replay(flags: _Flags) -> None:
     from bayplan.simulate.report import encode  # noqa: PLC0415
     from bayplan.simulate.tables import Printer  # noqa: PLC0415
 
-    if flags.trace not in GENERATORS and (flags.seeds, flags.hours, flags.scale) != (None, None, None):
-        raise click.UsageError(f"--seeds, --hours and --scale are about made-up traces: {' and '.join(GENERATORS)}")
+    if flags.trace not in GENERATORS and (flags.seeds, flags.hours, flags.scale, flags.hints) != (
+        None,
+        None,
+        None,
+        None,
+    ):
+        raise click.UsageError(
+            f"--seeds, --hours, --scale and --hints are about made-up traces: {' and '.join(GENERATORS)}"
+        )
     if flags.plot is not None and str(flags.plot) in {flags.trace, str(flags.results)}:
         raise click.UsageError(f"--plot: {flags.plot} is read or written as another file")
     with nothing_collected():
@@ -130,7 +138,11 @@ def _runs(flags: _Flags) -> "tuple[dict[str, list[Run]], dict[str, SchedulerConf
     autoscaled = PoolSettings(True, flags.scale_down_after, flags.provision)
     settings = PoolSettings(autoscaled=False) if flags.pool == "fixed" else autoscaled
     given = sources(
-        flags.trace, seeds=flags.seeds or 1, hours=flags.hours or DEFAULT_HOURS, scale=flags.scale or DEFAULT_SCALE
+        flags.trace,
+        seeds=flags.seeds or 1,
+        hours=flags.hours or DEFAULT_HOURS,
+        scale=flags.scale or DEFAULT_SCALE,
+        hints=flags.hints,
     )
     for name in Pools(given[0].trace).that_fit_nowhere():
         click.echo(f"no node of any pool holds a pod of {quote(name)}: none of them gets a node", err=True)

@@ -28,6 +28,13 @@ SCALE: Final = partial(
     type=click.FloatRange(0.001, 100),
     callback=a_number,
 )
+HINTS: Final = partial(
+    flag,
+    "--hints SIGMA",
+    "Have pods say how long they run, wrong by a lognormal factor of this sigma; 0 is right.",
+    type=click.FloatRange(0, 10),
+    callback=a_number,
+)
 DEFAULT_HOURS: Final = 24.0
 DEFAULT_SCALE: Final = 1.0
 
@@ -49,6 +56,7 @@ class _Flags:
     seed: int = flag("--seed INT", "Another seed, another trace.", default=1, type=int)
     hours: float | None = HOURS()
     scale: float | None = SCALE()
+    hints: float | None = HINTS()
 
 
 @command(
@@ -70,7 +78,11 @@ def generate(flags: _Flags) -> None:
     from bayplan.snapshot.snapshot import STDOUT, write  # noqa: PLC0415
 
     made = generators.generate(
-        flags.name, seed=flags.seed, hours=flags.hours or DEFAULT_HOURS, scale=flags.scale or DEFAULT_SCALE
+        flags.name,
+        seed=flags.seed,
+        hours=flags.hours or DEFAULT_HOURS,
+        scale=flags.scale or DEFAULT_SCALE,
+        hints=flags.hints,
     )
     shown = quote_unprintable(flags.output)
     try:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from bayplan.config.errors import FieldWarning, item, quote
 from bayplan.config.fields import Fields
-from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS, Extends
+from bayplan.config.plugin_sets import OWN_PLUGINS, UPSTREAM_DEFAULT_PLUGINS, Extends
 from bayplan.config.settings import OWN
 from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, NodeResourcesFitArgs, Profile
 
@@ -114,7 +114,7 @@ def _of_plugins_that_do_not_run(profile: Fields, plugins: Fields, everywhere: se
     by_default = {entry.name for entry in UPSTREAM_DEFAULT_PLUGINS}
     for each in _objects(profile, "pluginConfig"):
         name = str(each.raw("name"))
-        if name == _HEADROOM and name not in running:
+        if name in OWN_PLUGINS and name not in running:
             yield FieldWarning(each.path, f"has no effect: {_shown(name)} is not enabled")
         if name in by_default and name not in running and ("*" in disabled or name in disabled):
             yield FieldWarning(each.path, f"has no effect: {_shown(name)} is disabled at multiPoint")

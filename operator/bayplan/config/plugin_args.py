@@ -16,6 +16,7 @@ from bayplan.config.errors import (
     item,
     required,
 )
+from bayplan.config.expected_duration import ExpectedDurationArgs
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
@@ -228,6 +229,7 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
 _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
     "DefaultPreemption": _default_preemption,
     "DynamicResources": _dynamic_resources,
+    "ExpectedDuration": lambda fields: fields.build(ExpectedDurationArgs),
     "InterPodAffinity": lambda fields: fields.build(InterPodAffinityArgs),
     "NodeAffinity": lambda fields: NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity)),
     "NodeHeadroom": _node_headroom,

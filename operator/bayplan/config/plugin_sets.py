@@ -75,7 +75,7 @@ FORMER_PLUGINS: Final[Mapping[str, str]] = {
 Source: pkg/scheduler/framework/plugins/registry.go of these releases.
 """
 
-OWN_PLUGINS: Final = frozenset(("NodeHeadroom",))
+OWN_PLUGINS: Final = frozenset(("ExpectedDuration", "NodeHeadroom"))
 """The plugins that kube-scheduler does not have; none runs by default."""
 
 IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | OWN_PLUGINS

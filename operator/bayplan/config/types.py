@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
+from bayplan.config.expected_duration import ExpectedDurationArgs
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.headroom import NodeHeadroomArgs
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
@@ -226,6 +227,7 @@ PluginArgs = (
     | VolumeBindingArgs
     | DynamicResourcesArgs
     | DefaultPreemptionArgs
+    | ExpectedDurationArgs
     | NodeHeadroomArgs
     | OpaqueArgs
 )

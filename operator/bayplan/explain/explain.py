@@ -3,7 +3,7 @@
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.evaluation.evaluation import Evaluation
@@ -113,6 +113,6 @@ def _plugin_score(
     resources = (
         framework.resource_scores[name].resource_scores(*of_pod, row) if name in framework.resource_scores else ()
     )
-    return PluginScore(
-        name, weighted // weight, weight, weighted, points[0] if points else None, tuple(resources), is_everywhere
-    )
+    note = framework.noted_scores[name].score_note(decision.pod) if name in framework.noted_scores else UNSET
+    points_of_ten = points[0] if points else None
+    return PluginScore(name, weighted // weight, weight, weighted, points_of_ten, tuple(resources), is_everywhere, note)

@@ -6,6 +6,7 @@ import msgspec
 
 from bayplan.framework.causes import Cause, Listed, quantity, shown
 from bayplan.framework.interface import ResourceScore
+from bayplan.shown_text import printable
 
 
 class _Value(msgspec.Struct, frozen=True, rename="camel"):
@@ -25,7 +26,7 @@ class PluginScore(_Value, frozen=True):
     """What one plugin gave a node: `score` is 0..100 after normalisation, `weighted` what is added to the total.
 
     `of_ten` is the score as the documents work it out, where a shape on 0..10 is configured. What the plugin gave
-    `everywhere`, to each of several nodes that were compared, decided nothing.
+    `everywhere`, to each of several nodes that were compared, decided nothing. A `note` is what it says of the pod.
     """
 
     plugin: str
@@ -35,6 +36,7 @@ class PluginScore(_Value, frozen=True):
     of_ten: int | None = None
     resources: tuple[ResourceScore, ...] = ()
     everywhere: bool = False
+    note: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class NodeScore(_Value, frozen=True):
@@ -120,6 +122,9 @@ def lines(pod: str, explanation: Explanation) -> Iterator[str]:
     for scored in (explanation.chosen, explanation.runner_up):
         if scored is not None:
             yield from _score_lines(scored)
+    for each in () if explanation.chosen is None else explanation.chosen.plugins:
+        if each.note:
+            yield f"  {shown(each.plugin)}: {printable(each.note)}"
     width = len(f"{explanation.nodes:,}")
     for group in explanation.groups:
         yield f"  {group.count:>{width},} {_nodes(group.count)}: {group_text(group)}"

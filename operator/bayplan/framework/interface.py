@@ -234,6 +234,14 @@ class PointsOfTenPlugin(ScorePlugin, Protocol):
         """0..10 for each of these existing rows; empty where nothing is configured on that scale."""
 
 
+@runtime_checkable
+class NotedScorePlugin(ScorePlugin, Protocol):
+    """A score that has something to say of the pod, for explanations."""
+
+    def score_note(self, pod: PodInfo) -> str:
+        """What the plugin takes the pod for, or which of its settings it ignores."""
+
+
 class NormalizeScorePlugin(ScorePlugin, Protocol):
     """A score plugin with `Normalize.CUSTOM`."""
 

@@ -20,6 +20,7 @@ from bayplan.framework.interface import (
     DetailedFilterPlugin,
     EnqueueExtensions,
     FilterPlugin,
+    NotedScorePlugin,
     PermitPlugin,
     Plugin,
     PointsOfTenPlugin,
@@ -294,6 +295,11 @@ class Framework:
     def points_of_ten(self) -> Mapping[str, PointsOfTenPlugin]:
         """The scores that are configured on 0..10, by name; asked for by explanations."""
         return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, PointsOfTenPlugin)}
+
+    @cached_property
+    def noted_scores(self) -> Mapping[str, NotedScorePlugin]:
+        """The scores that have something to say of a pod, by name; asked for by explanations."""
+        return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, NotedScorePlugin)}
 
     @cached_property
     def resource_scores(self) -> Mapping[str, ResourceScorePlugin]:

@@ -26,6 +26,7 @@ from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.expected_duration import ExpectedDuration
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -108,6 +109,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     ImageLocality: lambda args, handle: ImageLocality(handle.nodes),
     DefaultBinder: lambda args, handle: DefaultBinder(),
     NodeDeclaredFeatures: lambda args, handle: NodeDeclaredFeatures(),
+    ExpectedDuration: lambda args, handle: ExpectedDuration(args, handle.nodes, handle.clock),
     NodeHeadroom: lambda args, handle: NodeHeadroom(args),
 }
 """How each plugin is made of its arguments, which are None for plugins that take none."""

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import heappop, heappush
 from itertools import count
-from math import inf
+from math import ceil, inf
 from typing import Final
 
 import msgspec
 
-from bayplan.api.meta_objects import ObjectMeta, OwnerReference
+from bayplan.api.meta_objects import Annotations, ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod, PodStatus
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
@@ -154,7 +154,9 @@ class Replay:
             owners = [owner] if traced.owner else None
         else:
             spec, owners = model.pod.spec, model.pod.metadata.owner_references
-        meta = ObjectMeta(name=name, namespace=_NAMESPACE, uid=name, owner_references=owners)
+        said = traced.expected_seconds
+        annotations = None if said is None else Annotations(str(ceil(said)))
+        meta = ObjectMeta(name=name, namespace=_NAMESPACE, uid=name, owner_references=owners, annotations=annotations)
         pod = PodInfo(Pod(metadata=meta, spec=spec, status=_PENDING))
         pod.take_over(self._models.setdefault(key, pod))
         return pod

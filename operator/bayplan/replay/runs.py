@@ -33,6 +33,8 @@ class TraceSource(msgspec.Struct, frozen=True, rename="camel"):
     seed: int = 0
     hours: float = 0.0
     scale: float = 0.0
+    hints: float | None = None
+    """How wrong its pods are about how long they run; None if they say nothing."""
 
     @property
     def trace(self) -> Trace:
@@ -71,7 +73,7 @@ def _trace(source: TraceSource) -> Trace:
     if known is None:
         _last.clear()
         if source.name in GENERATORS:
-            known = generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale)
+            known = generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale, hints=source.hints)
         else:
             file = InputFile(source.name)
             text = read_file(file)
@@ -86,14 +88,14 @@ def _digest(text: bytes) -> str:
     return sha256(text).hexdigest()
 
 
-def sources(name: str, *, seeds: int, hours: float, scale: float) -> list[TraceSource]:
+def sources(name: str, *, seeds: int, hours: float, scale: float, hints: float | None = None) -> list[TraceSource]:
     """Return the generator of that name with the seeds from 1 on, or the file.
 
     Raises:
         InputError: the file cannot be read, is standard input, or is no trace.
     """
     if name in GENERATORS:
-        return [TraceSource(name, seed=seed, hours=hours, scale=scale) for seed in range(1, seeds + 1)]
+        return [TraceSource(name, seed=seed, hours=hours, scale=scale, hints=hints) for seed in range(1, seeds + 1)]
     if name == STDIN:
         raise InputError("-: a trace is read more than once: give a file")
     file = InputFile(name)

@@ -117,6 +117,8 @@ class TracePod(_Strict, frozen=True):
     """In place of the template's."""
     owner: str = ""
     """The controller that makes the pod again when it is evicted; without one it is lost."""
+    expected_seconds: Annotated[float, msgspec.Meta(gt=0, le=1e9)] | None = None
+    """For how long it says it expects to run, in its annotation."""
 
 
 @dataclass(frozen=True)

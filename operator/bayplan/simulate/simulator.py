@@ -2,8 +2,7 @@
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from msgspec import structs
 
@@ -12,7 +11,6 @@ from bayplan.api.objects import Node
 from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
-from bayplan.cache.listers import Lister, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.explain.trace import ExplanationTooLargeError
@@ -37,7 +35,7 @@ from bayplan.simulate.ephemeral_claims import ephemeral_claims
 from bayplan.simulate.given import Given
 from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use
 from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
-from bayplan.simulate.written_status import with_status
+from bayplan.simulate.written_status import write_status
 
 logger = logging.getLogger(__name__)
 
@@ -125,7 +123,7 @@ class Simulator:
 
         Pods that wait are queued by priority, then creation time, then in the order given. Nodes are new.
         """
-        self._fill_listers(objects.looked_up)
+        self.cache.listers.fill(objects.looked_up)
         given = self._given
         given.take(objects)
         waiting: list[PodInfo] = []
@@ -170,6 +168,7 @@ class Simulator:
         As in `bayplan run`, a rejected pod has those like it wait for news, or for the end of their back-off.
         """
         self._now, self._between_pods = seconds, 0.0
+        self._moment = max(self._moment, seconds)
         self._attempts.decides_by_kind = True
         self._unchanged = 0
         self.queue.flush(seconds)
@@ -200,16 +199,6 @@ class Simulator:
         for event in node_changes(before or node, node):
             self.queue.move_all(event, before, node)
         self._unchanged = 0
-
-    def _fill_listers(self, objects: Iterable[NamedObject]) -> None:
-        """What no plugin asked for is left out, as `bayplan run` does not watch it."""
-        wanted = self.cache.listers.wanted()
-        for obj in objects:
-            if type(obj) in wanted:
-                lister: Lister[Any] = self.cache.listers.of(type(obj))
-                lister.set(obj)
-        for kind in wanted:
-            self.cache.listers.of(kind).synced = True
 
     def step(self) -> Step | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
@@ -296,17 +285,8 @@ class Simulator:
         return Step(pod, None, attempt.message)
 
     def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
-        """Hand the pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
-        if not self._keeps_reports:
-            # The scheduler itself reads of a status only the nomination.
-            condition = None
-        held = None if nomination is None and condition is None else self.queue.newest(pod.uid)
-        if held is not None:
-            written = with_status(held.pod, nomination, condition)
-            if written is not held.pod:
-                newest = PodInfo(written)
-                newest.take_over(held)
-                self.queue.update(newest)
+        # The scheduler itself reads of a status only the nomination.
+        write_status(self.queue, pod, nomination, condition if self._keeps_reports else None)
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
         self._unchanged = 0

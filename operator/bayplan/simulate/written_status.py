@@ -5,9 +5,24 @@ from typing import Final
 from msgspec import structs
 
 from bayplan.api.objects import Pod, PodCondition
+from bayplan.cache.pod_info import PodInfo
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import condition_message
 
 _POD_SCHEDULED: Final = "PodScheduled"
+
+
+def write_status(
+    queue: SchedulingQueue, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None
+) -> None:
+    """Hand a pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
+    held = None if nomination is None and condition is None else queue.newest(pod.uid)
+    if held is not None:
+        written = with_status(held.pod, nomination, condition)
+        if written is not held.pod:
+            newest = PodInfo(written)
+            newest.take_over(held)
+            queue.update(newest)
 
 
 def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | None = None) -> Pod:

@@ -1,0 +1,116 @@
+"""ExpectedDuration: pods that end together stand together, so that nodes drain; kube-scheduler has no such plugin."""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from math import inf
+from typing import ClassVar, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.cache.change_log import PodChange, Rows
+from bayplan.cache.incremental_view import PodView
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.expected_duration import ExpectedDurationArgs
+from bayplan.framework.candidate import start_time
+from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
+from bayplan.framework.status import Normalize, Reads, Traits
+from bayplan.plugins.pod_durations import PodDurations
+
+NEVER: Final = 2**40
+"""When a pod ends of which nobody knows it, and how long it runs; in seconds."""
+_EMPTY: Final = -1
+_NOT_STARTED: Final = 60
+"""What left its node within so many seconds without a start time may never have run there: its bind failed."""
+
+
+class LatestEnds(PodView):
+    """When the last pod of each node is expected to end, kept as pods come and go.
+
+    A pod counts from its start, or from when it was first seen on its node, and for as long as was expected then.
+    Those that stay on their node, as a DaemonSet's do, count for nothing. What ended is what `durations` learn of,
+    unless somebody deleted it.
+    """
+
+    def __init__(self, nodes: NodeTable, durations: PodDurations, clock: Callable[[], float]) -> None:
+        super().__init__(nodes)
+        self._durations = durations
+        self._clock = clock
+        self._spans: dict[str, tuple[int, int]] = {}
+        """Start and expected end of each pod, by its UID."""
+        self._latest: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+
+    def latest(self) -> NDArray[np.int64]:
+        """Seconds since the epoch by row, NEVER, or -1 for an empty node, `(capacity,) int64`; not to be changed."""
+        self.catch_up()
+        return self._latest
+
+    def _read_all(self) -> None:
+        there = {uid for pods in self._nodes.pods for uid in pods}
+        self._spans = {uid: span for uid, span in self._spans.items() if uid in there}
+        self._latest = np.array([self._latest_of(pods.values()) for pods in self._nodes.pods], dtype=np.int64)
+
+    def _read(self, changes: Sequence[PodChange]) -> None:
+        for _, before, after in changes:
+            if before is not None and after is None and (span := self._spans.pop(before.uid, None)) is not None:
+                ran = int(self._clock()) - span[0]
+                has_run = start_time(before) != inf or ran >= _NOT_STARTED
+                if has_run and ran > 0 and not before.is_terminating:
+                    self._durations.learn(before, ran)
+        for row in {row for row, _, _ in changes}:
+            self._latest[row] = self._latest_of(self._nodes.pods[row].values())
+
+    def _latest_of(self, pods: Iterable[PodInfo]) -> int:
+        return max([self._end_of(pod) for pod in pods if not pod.stays], default=_EMPTY)
+
+    def _end_of(self, pod: PodInfo) -> int:
+        span = self._spans.get(pod.uid)
+        if span is None:
+            started = start_time(pod)
+            start = int(self._clock() if started == inf else started)
+            expected = self._durations.of(pod)
+            span = self._spans[pod.uid] = start, NEVER if expected is None else start + expected
+        return span[1]
+
+
+class ExpectedDuration:
+    """Scores those nodes highest that are expected to drain when the pod ends, or soon after.
+
+    A node drains when the last of its pods ends. The score is 50 + 50 * e / d where the pod, which ends in e seconds,
+    has it drain no later than it would, in d, and 50 * d / e where it does; an empty node gets 0. A node whose last end
+    is past is expected to run on for as long as it is overdue. A pod that nobody knows the end of never ends, and so is
+    best beside others of that kind.
+    """
+
+    name: ClassVar[str] = "ExpectedDuration"
+    traits: ClassVar[Traits] = Traits(reads=Reads.USAGE, normalize=Normalize.CUSTOM)
+
+    def __init__(self, args: ExpectedDurationArgs, nodes: NodeTable, clock: Callable[[], float]) -> None:
+        self._durations = PodDurations(args.owner_label)
+        self._ends = LatestEnds(nodes, self._durations, clock)
+        self._clock = clock
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        # When nodes drain is the same for all pods; the pod's own end counts in normalize_score, in every cycle.
+        return ()
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        return self._ends.latest()[rows]
+
+    def normalize_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows, scores: Scores) -> Scores:
+        expected = self._durations.of(pod)
+        ends_in = NEVER if expected is None else expected
+        drains_in = np.where(scores == NEVER, NEVER, np.abs(scores - int(self._clock())))
+        half = MAX_NODE_SCORE // 2
+        in_time = half + half * ends_in // np.maximum(drains_in, ends_in)
+        late = half * drains_in // ends_in
+        found: Scores = np.where(drains_in >= ends_in, in_time, late)
+        found[scores == _EMPTY] = 0
+        return found
+
+    def score_note(self, pod: PodInfo) -> str:
+        return self._durations.note(pod)
+
+    def release_unused(self) -> None:
+        # What has ended since is learnt while its time is known, also where nothing is decided.
+        self._ends.catch_up()
