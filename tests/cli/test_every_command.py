@@ -85,6 +85,7 @@ READING = {
     "web --kubeconfig": ("web", "--no-browser", "--kubeconfig"),
     "replay": ("replay", "--"),
     "replay --config": ("replay", "openb", "--config"),
+    "trace record --kubeconfig": ("trace", "record", "-o", "-", "--kubeconfig"),
     "run --config": ("run", "--config"),
     "run --kubeconfig": ("run", "--kubeconfig"),
     "run --write-config-to": ("run", "--write-config-to"),

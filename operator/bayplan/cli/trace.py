@@ -1,18 +1,26 @@
 """`bayplan trace`: makes traces for `bayplan replay`."""
 
+import asyncio
+import signal
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import partial
-from typing import Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import FAILED
+from bayplan.cli import BAD_INPUT, FAILED, tell_line
 from bayplan.cli.flags import a_number, command
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.errors import quote_unprintable
-from bayplan.config.flags import FILE_TEXT, flag
+from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, duration, flag
 from bayplan.shown_text import counted
+
+if TYPE_CHECKING:
+    from bayplan.replay.recording import Recording
+    from bayplan.replay.trace import Trace
 
 HOURS: Final = partial(
     flag,
@@ -74,8 +82,6 @@ def generate(flags: _Flags) -> None:
     """
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.replay import generators  # noqa: PLC0415
-    from bayplan.replay.trace import trace_lines  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import STDOUT, write  # noqa: PLC0415
 
     made = generators.generate(
         flags.name,
@@ -84,13 +90,91 @@ def generate(flags: _Flags) -> None:
         scale=flags.scale or DEFAULT_SCALE,
         hints=flags.hints,
     )
-    shown = quote_unprintable(flags.output)
+    _write(flags.output, made)
+    click.echo(f"{quote_unprintable(flags.output)}: {counted(len(made.pods), 'pod')}", err=True)
+
+
+def _write(output: str, made: "Trace") -> None:
+    from bayplan.replay.trace import trace_lines  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import STDOUT, write  # noqa: PLC0415
+
     try:
-        write(flags.output, trace_lines(made))
+        write(output, trace_lines(made))
     except OSError as error:
-        if isinstance(error, BrokenPipeError) or flags.output == STDOUT:
+        if isinstance(error, BrokenPipeError) or output == STDOUT:
             raise
         reason = error.strerror or str(error)
-        click.echo(f"{shown}: cannot be written: {reason}", err=True)
+        click.echo(f"{quote_unprintable(output)}: cannot be written: {reason}", err=True)
         raise Exit(FAILED) from None
-    click.echo(f"{shown}: {counted(len(made.pods), 'pod')}", err=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _RecordFlags:
+    output: str = flag(
+        "--output -o FILE",
+        "Where to write; compressed if it ends in .gz; - is standard output.",
+        required=True,
+        type=FILE_TEXT,
+    )
+    duration: timedelta | None = flag(
+        "--duration DURATION",
+        'How long, such as "24h"; until Ctrl-C without it.',
+        read=partial(duration, least=timedelta(seconds=1)),
+    )
+    kubeconfig: Path | None = KUBECONFIG()
+    context: str | None = CONTEXT()
+    master: str | None = MASTER()
+
+
+@command(
+    parent=trace,
+    short_help="Write what pods and nodes do in a live cluster to a file.",
+    examples=(
+        "bayplan trace record --duration 24h -o day.jsonl.gz",
+        "bayplan trace record --context test -o trace.jsonl",
+    ),
+)
+def record(flags: _RecordFlags) -> None:
+    """Write what pods and nodes do in a live cluster to a file, as a trace for replay.
+
+    Nodes and pods are watched and nothing is written to the cluster. The file is whole at any time: it is there as
+    soon as the recording begins, and is written anew every minute and when Ctrl-C or SIGTERM ends the recording. No
+    name of a pod, a namespace or a node is in it.
+
+    Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
+    """
+    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.replay.recording import Recording, RefusedError  # noqa: PLC0415
+
+    recording = Recording()
+    try:
+        asyncio.run(_record(flags, recording))
+        made = recording.trace()
+    except CredentialsError as error:
+        tell_line(f"bayplan: {error}")
+        raise Exit(BAD_INPUT) from None
+    except RefusedError as error:
+        tell_line(f"bayplan: {error}")
+        raise Exit(FAILED) from None
+    _write(flags.output, made)
+    told = f"{counted(len(made.pods), 'pod')}, {counted(len(made.header.pools), 'pool')}"
+    click.echo(f"{quote_unprintable(flags.output)}: {told}, {made.header.seconds:g} seconds", err=True)
+    for rule, count in recording.left_out.items():
+        click.echo(f"left out: {rule}: {counted(count, 'pod')}", err=True)
+
+
+async def _record(flags: _RecordFlags, recording: "Recording") -> None:
+    from bayplan.api.credentials import load_credentials  # noqa: PLC0415
+    from bayplan.replay.recording import record  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import STDOUT  # noqa: PLC0415
+
+    stop = asyncio.Event()
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, stop.set)
+    await record(
+        recording,
+        load_credentials(flags.kubeconfig, flags.context, master=flags.master),
+        stop,
+        seconds=None if flags.duration is None else flags.duration.total_seconds(),
+        save=lambda: None if flags.output == STDOUT else _write(flags.output, recording.trace()),
+    )
