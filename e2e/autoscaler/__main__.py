@@ -16,7 +16,7 @@ from e2e.autoscaler.karpenter import WHEN_EMPTY, WHEN_UNDERUTILIZED, build_karpe
 from e2e.autoscaler.ledger import Live
 from e2e.autoscaler.report import picture, pool_settings, replayed, table
 from e2e.autoscaler.run import BAYPLAN, KUBE_SCHEDULER, Run, run_live
-from e2e.autoscaler.workload import trace_for
+from e2e.autoscaler.workload import STEADY, WAVE, trace_for
 from e2e.bench import environment
 
 
@@ -34,11 +34,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     out: Path = options.out
     out.mkdir(parents=True, exist_ok=True)
-    for seed in range(1, options.seeds + 1):
-        (out / f"trace-{seed}.jsonl").write_bytes(b"".join(trace_lines(trace_for(seed, options.minutes))))
+    traces = {seed: trace_for(seed, options.minutes, options.load) for seed in range(1, options.seeds + 1)}
+    for seed, trace in traces.items():
+        (out / f"trace-{options.load}-{seed}.jsonl").write_bytes(b"".join(trace_lines(trace)))
     # Those that are compared run at the same time: what else the machine does is the same for them.
     wanted = [
-        Run(contestant, consolidation, seed, options.minutes)
+        Run(contestant, consolidation, seed, options.minutes, load=options.load)
         for consolidation, seed, contestant in product(
             options.consolidation, range(1, options.seeds + 1), options.contestants
         )
@@ -61,7 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(table(found, replayed(found, settings)))
     print(f"replayed with --scale-down-after {settings.scale_down_after:g}s --provision {settings.provision:g}s")
     for consolidation in options.consolidation:
-        (out / f"{consolidation}.svg").write_text(picture(found, consolidation))
+        (out / f"{consolidation}-{options.load}.svg").write_text(picture(found, consolidation))
     return 0
 
 
@@ -91,6 +92,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m e2e.autoscaler", description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0, help="of each run")
     parser.add_argument("--seeds", type=positive, default=3, help="traces, from seed 1 on")
+    parser.add_argument("--load", choices=[STEADY, WAVE], default=STEADY, help="whether as many pods come all along")
     parser.add_argument("--at-once", type=positive, default=2, help="runs beside each other")
     parser.add_argument(
         "--consolidation",

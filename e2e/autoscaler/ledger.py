@@ -18,7 +18,7 @@ class Live(msgspec.Struct, frozen=True):
     outcome: Outcome
     wait_p95: float
     empty_seconds: float
-    """How long a node was empty before it was gone, on average."""
+    """How long a node was empty before it was gone, on average; 0 if none went."""
     new_node_seconds: float
     """How long the first pod of a node had waited, in the median."""
     cpu_idle: float

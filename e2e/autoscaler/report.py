@@ -10,7 +10,6 @@ from bayplan.replay.summary import Mean, mean_of
 from e2e.autoscaler.karpenter import WHEN_EMPTY
 from e2e.autoscaler.ledger import Live
 from e2e.autoscaler.run import Run
-from e2e.autoscaler.workload import trace_for
 from e2e.bench.report import markdown
 
 _COLUMNS: tuple[tuple[str, Callable[[Live], float], str], ...] = (
@@ -29,7 +28,7 @@ def pool_settings(found: Mapping[Run, Live]) -> PoolSettings:
     """Return Karpenter's pace as replay is told it: how long empty nodes stay, and how long new ones take."""
     lives = [live for run, live in found.items() if run.consolidation == WHEN_EMPTY] or list(found.values())
     return PoolSettings(
-        scale_down_after=round(fmean(each.empty_seconds for each in lives), 1),
+        scale_down_after=round(fmean([each.empty_seconds for each in lives if each.empty_seconds] or [10.0]), 1),
         provision=round(fmean(each.new_node_seconds for each in lives), 1),
     )
 
@@ -37,18 +36,16 @@ def pool_settings(found: Mapping[Run, Live]) -> PoolSettings:
 def replayed(found: Mapping[Run, Live], settings: PoolSettings) -> dict[Run, Outcome]:
     """Return the replay of each run under WhenEmpty; what Karpenter moves otherwise, a replay does not know."""
     return {
-        run: Replay(trace_for(run.seed, run.minutes), run.configuration(), settings).run()
-        for run in found
-        if run.consolidation == WHEN_EMPTY
+        run: Replay(run.trace, run.configuration(), settings).run() for run in found if run.consolidation == WHEN_EMPTY
     }
 
 
 def table(found: Mapping[Run, Live], foretold: Mapping[Run, Outcome]) -> str:
     """Return the means over the seeds as Markdown, with intervals of 95 % confidence."""
-    heads = ["runs", "consolidation, scheduler", *(name for name, _, _ in _COLUMNS), "replay's node-hours"]
+    heads = ["runs", "load, consolidation, scheduler", *(name for name, _, _ in _COLUMNS), "replay's node-hours"]
     rows = []
-    for kind in dict.fromkeys((run.consolidation, run.contestant) for run in found):
-        runs = [run for run in found if (run.consolidation, run.contestant) == kind]
+    for kind in dict.fromkeys((run.load, run.consolidation, run.contestant) for run in found):
+        runs = [run for run in found if (run.load, run.consolidation, run.contestant) == kind]
         cells = [_cell([figure(found[run]) for run in runs], shown) for _, figure, shown in _COLUMNS]
         ratios = [foretold[run].node_hours / found[run].outcome.node_hours - 1 for run in runs if run in foretold]
         rows.append([str(len(runs)), ", ".join(kind), *cells, f"{fmean(ratios):+.1%}" if ratios else "-"])

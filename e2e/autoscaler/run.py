@@ -14,10 +14,10 @@ import msgspec
 from bayplan.cli.config import load_checked
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.replay.outcome import quantile
-from bayplan.replay.trace import TracePod
+from bayplan.replay.trace import Trace, TracePod
 from e2e.autoscaler.karpenter import KarpenterProcess, install_karpenter
 from e2e.autoscaler.ledger import Ledger, Live
-from e2e.autoscaler.workload import trace_for
+from e2e.autoscaler.workload import STEADY, trace_for
 from e2e.controlplane import kube_scheduler_process
 from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
 from e2e.controlplane.client import ApiError, path_of
@@ -42,6 +42,12 @@ class Run(msgspec.Struct, frozen=True):
     seed: int
     minutes: float
     consolidate_after: str = "10s"
+    load: str = STEADY
+
+    @property
+    def trace(self) -> Trace:
+        """The pods that come."""
+        return trace_for(self.seed, self.minutes, self.load)
 
     @property
     def file(self) -> Path | None:
@@ -104,7 +110,7 @@ class _Load:
 
     def __init__(self, plane: ControlPlane, run: Run, recorder: PodRecorder, processes: tuple[Process, ...]) -> None:
         self._client, self._recorder, self._processes = plane.client, recorder, processes
-        self._trace = trace_for(run.seed, run.minutes)
+        self._trace = run.trace
         self._ledger = Ledger(self._trace)
         self._scheduler_name = run.scheduler_name
         self._coming = deque(self._trace.pods)

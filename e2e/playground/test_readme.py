@@ -19,6 +19,7 @@ LEFT_OUT = {
     "bayplan run": "runs until it is ended; the playground's replicas do",
     "bayplan web": "serves a page until it is ended; tests/web opens it",
     "make test": "is what runs this",
+    "make autoscaler": "measures for minutes; e2e/autoscaler tests what it adds up",
 }
 PLAYGROUND = "make playground"
 ACTIVATE = ". .venv/bin/activate"
