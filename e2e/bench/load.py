@@ -64,6 +64,8 @@ async def _run(options: argparse.Namespace) -> None:
     else:
         loader = _Loader(client, path_of("pods", namespace=options.namespace))
         documents = (bench_pod(index, options.namespace, options.on_nodes) for index in indices)
+        if options.documents is not None:
+            documents = (json.loads(line) for line in options.documents.read_bytes().splitlines())
     try:
         if options.rate:
             await loader.at_rate(documents, options.rate)
@@ -79,8 +81,9 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kubeconfig", type=Path, required=True)
     parser.add_argument("--namespace")
-    parser.add_argument("--first", type=int, required=True)
-    parser.add_argument("--count", type=int, required=True)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--count", type=int, default=0)
+    parser.add_argument("--documents", type=Path, help="JSON lines: the pods to create in place of made-up ones")
     parser.add_argument("--rate", type=float, default=0.0)
     parser.add_argument("--on-nodes", type=int, default=0, help="so many nodes hold the pods already, all alike")
     parser.add_argument("--output", type=Path, required=True)
