@@ -67,6 +67,8 @@ def test_a_profile_that_names_no_scoring_strategy_is_noted_to_spread(tmp_path, s
         ("apiVersion: v1\nkind: Policy\n", True),
         ("apiVersion: v1\nkind: Policy\npriorities: [{name: LeastRequestedPriority, weight: 1}]\n", False),
         ("apiVersion: v1\nkind: Policy\npriorities: [{name: MostRequestedPriority, weight: 1}]\n", False),
+        (f"{HEADER}profiles: [{{plugins: {{score: {{disabled: [{{name: NodeResourcesFit}}]}}}}}}]\n", False),
+        (f"{HEADER}profiles: [{{plugins: {{score: {{disabled: [{{name: ImageLocality}}]}}}}}}]\n", True),
         (f"{HEADER.replace('v1', 'v1alpha1')}pluginConfig: [{{name: NodeResourcesFit, {LEAST}}}]\n", False),
     ],
 )

@@ -76,7 +76,10 @@ def test_durations_of_the_pool_count(capsys):
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (("t", "--seeds", "2"), "--seeds, --hours, --scale and --hints are about made-up traces: ci-fleet and openb"),
+        (
+            ("t", "--seeds", "2"),
+            "--seeds, --hours, --scale and --hints are about made-up traces: ci-fleet, openb, openb-cpu",
+        ),
         (("openb", "--provision", "-1s"), '--provision: Invalid value: "-1s": must be a duration such as "10s"'),
         (("openb", "--seeds", "0"), "Invalid value for '--seeds'"),
         (("openb", "--pool", "fixed", "--scale", "nan"), "Invalid value for '--scale'"),

@@ -21,7 +21,7 @@ def test_the_same_seed_gives_the_same_trace_and_every_pod_fits_on_a_node(name):
     assert arrivals[-1] < first.header.seconds == 3600.0
 
 
-@pytest.mark.parametrize(("name", "hours"), [("ci-fleet", 24.0), ("openb", 2.0)])
+@pytest.mark.parametrize(("name", "hours"), [("ci-fleet", 24.0), ("openb", 2.0), ("openb-cpu", 2.0)])
 def test_scale_is_how_many_times_the_load_there_is(name, hours):
     small, large = (len(generate(name, seed=1, hours=hours, scale=scale).pods) for scale in (0.02, 0.1))
     assert large / small == pytest.approx(5, rel=0.15)
@@ -60,6 +60,13 @@ def test_openb_has_the_shares_of_its_pods_and_the_nodes_of_its_cluster():
     assert median(each.duration_seconds for each in trace.pods) == pytest.approx(540, rel=0.1)
     whole = generate("openb", seed=1, hours=0.1, scale=1.0).header.pools
     assert sum(each.count for each in whole if GPU_MILLI in each.capacity) == pytest.approx(1213, rel=0.03)
+
+
+def test_openb_cpu_has_the_same_pods_without_gpus_on_nodes_that_hold_each_of_them():
+    trace = generate("openb-cpu", seed=1, hours=4.0, scale=0.2)
+    assert {name for each in trace.templates.values() for name in each.requests} == {"cpu", "memory"}
+    assert [each.capacity["cpu"] for each in trace.header.pools] == [32]
+    assert len(trace.pods) == pytest.approx(len(generate("openb", seed=1, hours=4.0, scale=0.2).pods), rel=0.1)
 
 
 def test_arrivals_come_at_the_rate_of_their_time():

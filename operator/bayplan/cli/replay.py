@@ -27,7 +27,7 @@ _LINE: Final = 40
 class _Flags:
     trace: str = flag(
         "TRACE",
-        "A file of JSON lines, also compressed by gzip, or ci-fleet or openb.",
+        "A file of JSON lines, also compressed by gzip, or ci-fleet, openb or openb-cpu.",
         type=FILE_TEXT,
     )
     config: Sequence[Path] = flag(
@@ -54,7 +54,7 @@ class _Flags:
     )
     seeds: int | None = flag(
         "--seeds INT",
-        "With ci-fleet or openb: how many traces, of which means are shown; 1 by default.",
+        "Of a made-up trace: how many of them, of which means are shown; 1 by default.",
         type=click.IntRange(1, 1000),
     )
     hours: float | None = HOURS()
@@ -97,7 +97,7 @@ def replay(flags: _Flags) -> None:
         None,
     ):
         raise click.UsageError(
-            f"--seeds, --hours, --scale and --hints are about made-up traces: {' and '.join(GENERATORS)}"
+            f"--seeds, --hours, --scale and --hints are about made-up traces: {', '.join(GENERATORS)}"
         )
     if flags.plot is not None and str(flags.plot) in {flags.trace, str(flags.results)}:
         raise click.UsageError(f"--plot: {flags.plot} is read or written as another file")

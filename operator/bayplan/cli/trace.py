@@ -54,7 +54,7 @@ def trace() -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Flags:
-    name: str = flag("ci-fleet|openb", "Which cluster it is like.")
+    name: str = flag("ci-fleet|openb|openb-cpu", "Which cluster it is like.")
     output: str = flag(
         "--output -o FILE",
         "Where to write; compressed if it ends in .gz; - is standard output.",
@@ -78,7 +78,8 @@ class _Flags:
 def generate(flags: _Flags) -> None:
     """Write a made-up trace to a file, the same for the same seed.
 
-    ci-fleet is like a CI system of thousands of jobs an hour on nodes of 19 kinds; openb is like a cluster with GPUs.
+    ci-fleet is like a CI system of thousands of jobs an hour on nodes of 19 kinds; openb is like a cluster with GPUs,
+    and openb-cpu the same without them, on nodes of one size.
     """
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.replay import generators  # noqa: PLC0415

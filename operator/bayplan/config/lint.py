@@ -11,6 +11,12 @@ from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, NodeResour
 
 _FIT: Final = "NodeResourcesFit"
 _HEADROOM: Final = "NodeHeadroom"
+_NEEDS_RESOURCES: Final[Mapping[object, str]] = {
+    _HEADROOM: "no resources to keep",
+    "NodeResourcesFitPlus": "no resources to score by",
+    "ScarceResourceAvoidance": "no resources to avoid",
+}
+"""By plugin that does nothing without resources, what to say of that."""
 _NATIVE: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 _MULTI_POINT: Final = "multiPoint"
 _COUNTS_AS_ONE: Final = "a weight of 0 counts as 1; to leave it out, take it out of the list"
@@ -71,7 +77,11 @@ def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile])
             each.raw("name") == _FIT and each.nested("args").has("scoringStrategy")
             for each in _objects(block, "pluginConfig")
         )
-        if isinstance(fit, NodeResourcesFitArgs) and fit.spreads and not names_one:
+        scores = profile.plugins.score
+        is_off = {each.name for each in scores.disabled} & {_FIT, "*"} and _FIT not in {
+            each.name for each in scores.enabled
+        }
+        if isinstance(fit, NodeResourcesFitArgs) and fit.spreads and not names_one and not is_off:
             yield profile.scheduler_name
 
 
@@ -87,7 +97,7 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
     multi_point = plugins.nested(_MULTI_POINT)
     everywhere = _names(multi_point, "enabled")
     configs = _objects(profile, "pluginConfig")
-    keeps_some = any(each.raw("name") == _HEADROOM and each.nested("args").raw("resources") for each in configs)
+    given = {str(each.raw("name")) for each in configs if each.nested("args").raw("resources")}
     for key in (_MULTI_POINT, *EXTENSION_POINTS.values()):
         block = plugins.nested(key)
         for entry in _objects(block, "enabled"):
@@ -97,8 +107,9 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
                 yield FieldWarning(entry.at("weight"), "has no effect: only scores are weighted")
             elif weight == 0 and weight is not False:
                 yield FieldWarning(entry.at("weight"), _COUNTS_AS_ONE)
-            if name == _HEADROOM and not keeps_some:
-                yield FieldWarning(entry.path, f"has no effect: pluginConfig gives {_shown(name)} no resources to keep")
+            if isinstance(name, str) and name in _NEEDS_RESOURCES and name not in given:
+                lacks = f"pluginConfig gives {_shown(name)} {_NEEDS_RESOURCES[name]}"
+                yield FieldWarning(entry.path, f"has no effect: {lacks}")
             if key != _MULTI_POINT and name in everywhere:
                 yield FieldWarning(entry.path, f"{_shown(name)} is enabled twice: multiPoint enables it, too")
     for point, key in EXTENSION_POINTS.items():
@@ -131,7 +142,7 @@ def _of_arguments(config: Fields) -> Iterator[FieldWarning]:
             if _has_no_domain(name):
                 path = item(args.at("ignoredResources"), index)
                 yield FieldWarning(path, f"has no effect: {_shown(name)} has no domain, and is no extended resource")
-    elif config.raw("name") in {"NodeResourcesBalancedAllocation", _HEADROOM}:
+    elif config.raw("name") in {"NodeResourcesBalancedAllocation", *OWN_PLUGINS}:
         yield from _of_resources(args)
     elif config.raw("name") == "NodeAffinity":
         for term in _objects(args.nested("addedAffinity"), "preferredDuringSchedulingIgnoredDuringExecution"):

@@ -21,6 +21,7 @@ from bayplan.config.fields import Fields, required_name
 from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
 from bayplan.config.settings import OWN, broken_rules, camel_case
+from bayplan.config.strategies import STRATEGY_DECODERS
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
     DEFAULT_STORAGE_SHAPE,
@@ -237,6 +238,7 @@ _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
     "NodeResourcesFit": _node_resources_fit,
     "PodTopologySpread": _pod_topology_spread,
     "VolumeBinding": _volume_binding,
+    **STRATEGY_DECODERS,
 }
 TAKE_ARGUMENTS: Final = _DECODERS.keys()
 """The plugins that take arguments."""

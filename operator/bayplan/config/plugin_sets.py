@@ -75,7 +75,15 @@ FORMER_PLUGINS: Final[Mapping[str, str]] = {
 Source: pkg/scheduler/framework/plugins/registry.go of these releases.
 """
 
-OWN_PLUGINS: Final = frozenset(("ExpectedDuration", "NodeHeadroom"))
+OWN_PLUGINS: Final = frozenset(
+    (
+        "ExpectedDuration",
+        "NodeHeadroom",
+        "NodeResourcesFitPlus",
+        "NodeResourcesLeastRemainder",
+        "ScarceResourceAvoidance",
+    )
+)
 """The plugins that kube-scheduler does not have; none runs by default."""
 
 IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | OWN_PLUGINS

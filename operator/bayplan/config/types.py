@@ -27,6 +27,7 @@ from bayplan.config.settings import (
     each_is,
     within,
 )
+from bayplan.config.strategies import StrategyArgs
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -229,6 +230,7 @@ PluginArgs = (
     | DefaultPreemptionArgs
     | ExpectedDurationArgs
     | NodeHeadroomArgs
+    | StrategyArgs
     | OpaqueArgs
 )
 

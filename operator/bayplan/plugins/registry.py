@@ -39,6 +39,9 @@ from bayplan.plugins.node_resources.node_resources_balanced_allocation import (
     ResultingBalance,
 )
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.node_resources.node_resources_fit_plus import NodeResourcesFitPlus
+from bayplan.plugins.node_resources.node_resources_least_remainder import NodeResourcesLeastRemainder
+from bayplan.plugins.node_resources.scarce_resource_avoidance import ScarceResourceAvoidance
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.out_of_tree import extends, load_out_of_tree
@@ -111,6 +114,9 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     NodeDeclaredFeatures: lambda args, handle: NodeDeclaredFeatures(),
     ExpectedDuration: lambda args, handle: ExpectedDuration(args, handle.nodes, handle.clock),
     NodeHeadroom: lambda args, handle: NodeHeadroom(args),
+    NodeResourcesFitPlus: lambda args, handle: NodeResourcesFitPlus(args),
+    NodeResourcesLeastRemainder: lambda args, handle: NodeResourcesLeastRemainder(args, handle.nodes),
+    ScarceResourceAvoidance: lambda args, handle: ScarceResourceAvoidance(args),
 }
 """How each plugin is made of its arguments, which are None for plugins that take none."""
 

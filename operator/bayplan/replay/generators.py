@@ -7,13 +7,13 @@ from typing import Final
 from msgspec import structs
 
 from bayplan.replay.ci_fleet import ci_fleet
-from bayplan.replay.openb import openb
+from bayplan.replay.openb import openb, openb_cpu
 from bayplan.replay.trace import Trace, TracePod, trace_of
 
 Generator = Callable[[random.Random, float, float], Trace]
 """Makes a trace of a source of random numbers, hours and scale."""
 
-GENERATORS: Final[Mapping[str, Generator]] = {"ci-fleet": ci_fleet, "openb": openb}
+GENERATORS: Final[Mapping[str, Generator]] = {"ci-fleet": ci_fleet, "openb": openb, "openb-cpu": openb_cpu}
 
 
 def generate(name: str, *, seed: int, hours: float, scale: float, hints: float | None = None) -> Trace:

@@ -5,6 +5,7 @@ Fragmentation, USENIX ATC 2023).
 """
 
 import random
+from collections.abc import Sequence
 from typing import Final
 
 from bayplan.api.meta_objects import Quantity
@@ -40,6 +41,7 @@ _POOLS: Final = (
     ("g3", 39, 128, 768, 8),
     ("v100m32", 21, 96, 768, 8),
 )
+_ONE_POOL: Final = ("cpu-32-128", 2600, 32, 128, 0)
 """Name, nodes, cores, GiB and GPUs; those without GPUs are preferred, so that GPUs are there for who asks for them."""
 
 
@@ -55,13 +57,28 @@ with a share of one (378) and with none (133), and those with several, which are
 
 def openb(rng: random.Random, hours: float, scale: float) -> Trace:
     """Return the trace, with as many nodes of each kind as the original for a fixed pool, times `scale`."""
-    templates = [_template(*amounts) for _, *amounts in _SHAPES]
-    header = TraceHeader([_pool(each, scale) for each in _POOLS], templates, hours * 3600)
+    return _trace(rng, hours, scale, [_pool(each, scale) for each in _POOLS], _SHAPES)
+
+
+def openb_cpu(rng: random.Random, hours: float, scale: float) -> Trace:
+    """Return the trace by cpu and memory alone, on nodes of one size, for which the lower bound is a narrow one.
+
+    Pods that are larger than a node are left out.
+    """
+    shapes = [(share, cpu, memory, 0) for share, cpu, memory, _ in _SHAPES if cpu <= 1000 * _ONE_POOL[2]]
+    return _trace(rng, hours, scale, [_pool(_ONE_POOL, scale)], shapes)
+
+
+def _trace(
+    rng: random.Random, hours: float, scale: float, pools: list[NodePool], shapes: Sequence[tuple[int, int, int, int]]
+) -> Trace:
+    templates = {shape: _template(*shape[1:]) for shape in shapes}
+    header = TraceHeader(pools, [*{each.name: each for each in templates.values()}.values()], hours * 3600)
     rate = scale * _PODS_AT_ONCE / _MEAN_SECONDS
-    weights = [share for share, *_ in _SHAPES]
+    weights = [share for share, *_ in shapes]
 
     def pod(now: float) -> TracePod:
-        template = rng.choices(templates, weights)[0]
+        template = templates[rng.choices(shapes, weights)[0]]
         return TracePod(now, min(lognormal(rng, _MEDIAN_SECONDS, _SIGMA), _MOST_SECONDS), template.name)
 
     return trace_of(header, map(pod, poisson_arrivals(rng, lambda _: rate, rate, header.seconds)))

@@ -1,6 +1,6 @@
 """The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -12,6 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS, is_scalar
+from bayplan.config.strategies import WeightedResource
 from bayplan.config.types import ResourceSpec, ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 
@@ -42,8 +43,22 @@ class ResourceColumns(msgspec.Struct, frozen=True):
         return used, self.allocatable.item(row)
 
 
-def resource_columns(resources: Sequence[ResourceSpec], pod: PodInfo, nodes: NodeTable) -> list[ResourceColumns]:
-    """Give what to score by for each of `resources` that counts for this pod."""
+def what_counts(pod: PodInfo, resources: Sequence[WeightedResource]) -> Hashable:
+    """Return what of a pod `resource_columns` and requests for these resources depend on."""
+    requests = pod.requests
+    asked = tuple(
+        (requests.amounts.get(each.name, 0), requests.scoring_amounts.get(each.name, 0)) for each in resources
+    )
+    return (requests.scoring_cpu, requests.scoring_memory, asked)
+
+
+def resource_columns(
+    resources: Sequence[ResourceSpec | WeightedResource], pod: PodInfo, nodes: NodeTable, *, asked_only: bool = True
+) -> list[ResourceColumns]:
+    """Give what to score by for each of `resources` that counts for this pod.
+
+    Of extended resources only those count that the pod asks for, unless `asked_only` is false.
+    """
     columns: list[ResourceColumns] = []
     requests = pod.requests
     for resource in resources:
@@ -55,7 +70,7 @@ def resource_columns(resources: Sequence[ResourceSpec], pod: PodInfo, nodes: Nod
             taken, wanted = nodes.non_zero_memory, requests.scoring_memory
         else:
             taken, wanted = nodes.requested.get(name), requests.scoring_amounts.get(name, 0)
-            if wanted == 0 and is_scalar(name):
+            if asked_only and wanted == 0 and is_scalar(name):
                 continue
         column = nodes.allocatable.get(name) if name != PODS else None
         if column is not None:
