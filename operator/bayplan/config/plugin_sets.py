@@ -80,8 +80,10 @@ OWN_PLUGINS: Final = frozenset(
         "ExpectedDuration",
         "NodeHeadroom",
         "NodeResourcesFitPlus",
+        "NodeResourcesFragmentation",
         "NodeResourcesLeastRemainder",
         "ScarceResourceAvoidance",
+        "TopologyMostAllocated",
     )
 )
 """The plugins that kube-scheduler does not have; none runs by default."""

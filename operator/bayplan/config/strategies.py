@@ -66,7 +66,33 @@ class NodeResourcesLeastRemainderArgs:
     """Of what little should remain; each once."""
 
 
-StrategyArgs = NodeResourcesFitPlusArgs | ScarceResourceAvoidanceArgs | NodeResourcesLeastRemainderArgs
+@dataclass(frozen=True, slots=True)
+class TopologyMostAllocatedArgs:
+    """Arguments of TopologyMostAllocated, which is bayplan's own."""
+
+    topology_key: Annotated[str, Rule({"minLength": 1})] = "topology.kubernetes.io/zone"
+    """The label whose value says in which domain a node is."""
+    resources: tuple[WeightedResource, ...] = CPU_AND_MEMORY
+    """By what domains are filled; each once."""
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFragmentationArgs:
+    """Arguments of NodeResourcesFragmentation, which is bayplan's own."""
+
+    resources: tuple[WeightedResource, ...] = CPU_AND_MEMORY
+    """Of what little should become useless; each once."""
+    half_life_pods: Annotated[int, within(1, None, "must be greater than 0")] = 1000
+    """After so many pods one counts half as much among the typical ones, 1 or more."""
+
+
+StrategyArgs = (
+    NodeResourcesFitPlusArgs
+    | ScarceResourceAvoidanceArgs
+    | NodeResourcesLeastRemainderArgs
+    | TopologyMostAllocatedArgs
+    | NodeResourcesFragmentationArgs
+)
 
 
 def _fit_plus(fields: Fields) -> NodeResourcesFitPlusArgs:
@@ -95,7 +121,13 @@ def _weighted(fields: Fields) -> tuple[WeightedResource, ...]:
 
 STRATEGY_DECODERS: Final[Mapping[str, Callable[[Fields], StrategyArgs]]] = {
     "NodeResourcesFitPlus": _fit_plus,
+    "NodeResourcesFragmentation": lambda fields: fields.build(
+        NodeResourcesFragmentationArgs, resources=_weighted(fields)
+    ),
     "NodeResourcesLeastRemainder": lambda fields: NodeResourcesLeastRemainderArgs(_weighted(fields)),
     "ScarceResourceAvoidance": lambda fields: fields.build(ScarceResourceAvoidanceArgs),
+    "TopologyMostAllocated": lambda fields: fields.build(
+        TopologyMostAllocatedArgs, zero_counts=False, resources=_weighted(fields)
+    ),
 }
 """By plugin, what makes its arguments of a configuration's."""

@@ -40,8 +40,10 @@ from bayplan.plugins.node_resources.node_resources_balanced_allocation import (
 )
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_resources.node_resources_fit_plus import NodeResourcesFitPlus
+from bayplan.plugins.node_resources.node_resources_fragmentation import NodeResourcesFragmentation
 from bayplan.plugins.node_resources.node_resources_least_remainder import NodeResourcesLeastRemainder
 from bayplan.plugins.node_resources.scarce_resource_avoidance import ScarceResourceAvoidance
+from bayplan.plugins.node_resources.topology_most_allocated import TopologyMostAllocated
 from bayplan.plugins.node_unschedulable import NodeUnschedulable
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.out_of_tree import extends, load_out_of_tree
@@ -117,6 +119,8 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     NodeResourcesFitPlus: lambda args, handle: NodeResourcesFitPlus(args),
     NodeResourcesLeastRemainder: lambda args, handle: NodeResourcesLeastRemainder(args, handle.nodes),
     ScarceResourceAvoidance: lambda args, handle: ScarceResourceAvoidance(args),
+    TopologyMostAllocated: lambda args, handle: TopologyMostAllocated(args, handle.index),
+    NodeResourcesFragmentation: lambda args, handle: NodeResourcesFragmentation(args, handle.nodes),
 }
 """How each plugin is made of its arguments, which are None for plugins that take none."""
 

@@ -138,6 +138,8 @@ def profile(plugin, args, **enabled):
         ("NodeResourcesFitPlus", {"resources": {GPU: {"type": "MostAllocated", "weight": 2}}}),
         ("ScarceResourceAvoidance", {"resources": [GPU]}),
         ("NodeResourcesLeastRemainder", {"resources": [{"name": "cpu", "weight": 5}]}),
+        ("TopologyMostAllocated", {"topologyKey": "rack", "resources": [{"name": "cpu", "weight": 5}]}),
+        ("NodeResourcesFragmentation", {"resources": [{"name": GPU, "weight": 5}], "halfLifePods": 50}),
     ],
 )
 def test_arguments_are_read_and_shown_as_they_are(tmp_path, plugin, args):

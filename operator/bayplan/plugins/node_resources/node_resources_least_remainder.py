@@ -14,9 +14,9 @@ from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, ResourceScor
 from bayplan.framework.status import Normalize, Reads, Traits
 from bayplan.plugins.node_resources.resource_scoring import resource_columns, what_counts
 
-_BITS: Final = 20
+SHARE_BITS: Final = 20
 """A share of the largest node is told in 2**20 parts."""
-_LARGEST_BITS: Final = 62 - _BITS
+_LARGEST_BITS: Final = 62 - SHARE_BITS
 """Amounts with more bits lose the lowest, so that no product leaves int64."""
 
 
@@ -36,6 +36,12 @@ class LargestAmounts(NodeView):
         amounts = tuple(int(self._nodes.offered(name).max()) for name in self._names)
         self.version += amounts != self.amounts
         self.amounts = amounts
+
+
+def share_of(largest: int, amounts: Scores) -> Scores:
+    """Return amounts of 0 or more as shares of `largest`, of any shape, in 0..2**20 for those that are no larger."""
+    cut = max(largest.bit_length() - _LARGEST_BITS, 0)
+    return (amounts >> cut << SHARE_BITS) // max(largest >> cut, 1)
 
 
 class NodeResourcesLeastRemainder:
@@ -78,7 +84,7 @@ class NodeResourcesLeastRemainder:
                 after, allocatable = column.on_row(row)
                 if allocatable > 0:
                     left = int(self._remaining(resource, largest, pod, nodes, np.array([row]))[0])
-                    score = MAX_NODE_SCORE - (MAX_NODE_SCORE * left >> _BITS)
+                    score = MAX_NODE_SCORE - (MAX_NODE_SCORE * left >> SHARE_BITS)
                     amounts = after - column.wanted, after, allocatable
                     scores.append(ResourceScore(resource.name, *amounts, score, resource.weight))
         return scores
@@ -89,6 +95,5 @@ class NodeResourcesLeastRemainder:
         left = np.zeros(len(rows), dtype=np.int64)
         for column in resource_columns([resource], pod, nodes, asked_only=False):
             after, allocatable = column.on(rows)
-            cut = max(largest.bit_length() - _LARGEST_BITS, 0)
-            left += (np.maximum(allocatable - after, 0) >> cut << _BITS) // max(largest >> cut, 1)
+            left += share_of(largest, np.maximum(allocatable - after, 0))
         return left
