@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import click
-from click.exceptions import Exit
 
-from bayplan.cli import FAILED
 from bayplan.cli.cluster_source import take
 from bayplan.cli.flags import command
+from bayplan.cli.written import written
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
 
@@ -52,21 +51,11 @@ def snapshot(flags: _Flags) -> None:
     Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
     """
     # Imported here so that the overview of commands does not wait for numpy.
-    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import STDOUT, pieces, write  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import pieces  # noqa: PLC0415
 
     if flags.keep_label and not flags.redact:
         raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")
     taken = take(flags.kubeconfig, flags.context, flags.master, ignore_forbidden=flags.ignore_forbidden)
-    shown = "standard output" if flags.output == STDOUT else quote_unprintable(flags.output)
-    try:
-        write(flags.output, pieces(taken, redact=flags.redact, kept_labels=flags.keep_label))
-    except BrokenPipeError:
-        raise
-    except (OSError, ValueError) as error:
-        # A name with a null byte is a ValueError.
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        click.echo(f"{shown}: cannot be written: {reason}", err=True)
-        raise Exit(FAILED) from None
+    shown = written(flags.output, pieces(taken, redact=flags.redact, kept_labels=flags.keep_label))
     counts = ", ".join(f"{count} {kind}" for kind, count in taken.counts.items())
     click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)

@@ -14,7 +14,7 @@ from click.exceptions import Exit
 from bayplan.cli import BAD_INPUT, FAILED, tell_line
 from bayplan.cli.flags import a_number, command
 from bayplan.cli.help_sections import CommandGroup
-from bayplan.config.errors import quote_unprintable
+from bayplan.cli.written import written
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, duration, flag
 from bayplan.shown_text import counted
 
@@ -61,7 +61,7 @@ class _Flags:
         required=True,
         type=FILE_TEXT,
     )
-    seed: int = flag("--seed INT", "Another seed, another trace.", default=1, type=int)
+    seed: int = flag("--seed INT", "Another seed, another trace.", default=1, type=click.IntRange(0))
     hours: float | None = HOURS()
     scale: float | None = SCALE()
     hints: float | None = HINTS()
@@ -91,22 +91,14 @@ def generate(flags: _Flags) -> None:
         scale=flags.scale or DEFAULT_SCALE,
         hints=flags.hints,
     )
-    _write(flags.output, made)
-    click.echo(f"{quote_unprintable(flags.output)}: {counted(len(made.pods), 'pod')}", err=True)
+    shown = _write(flags.output, made)
+    click.echo(f"{shown}: {counted(len(made.pods), 'pod')}", err=True)
 
 
-def _write(output: str, made: "Trace") -> None:
+def _write(output: str, made: "Trace") -> str:
     from bayplan.replay.trace import trace_lines  # noqa: PLC0415
-    from bayplan.snapshot.snapshot import STDOUT, write  # noqa: PLC0415
 
-    try:
-        write(output, trace_lines(made))
-    except OSError as error:
-        if isinstance(error, BrokenPipeError) or output == STDOUT:
-            raise
-        reason = error.strerror or str(error)
-        click.echo(f"{quote_unprintable(output)}: cannot be written: {reason}", err=True)
-        raise Exit(FAILED) from None
+    return written(output, trace_lines(made))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,9 +149,9 @@ def record(flags: _RecordFlags) -> None:
     except RefusedError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(FAILED) from None
-    _write(flags.output, made)
+    shown = _write(flags.output, made)
     told = f"{counted(len(made.pods), 'pod')}, {counted(len(made.header.pools), 'pool')}"
-    click.echo(f"{quote_unprintable(flags.output)}: {told}, {made.header.seconds:g} seconds", err=True)
+    click.echo(f"{shown}: {told}, {made.header.seconds:g} seconds", err=True)
     for rule, count in recording.left_out.items():
         click.echo(f"left out: {rule}: {counted(count, 'pod')}", err=True)
 

@@ -273,7 +273,8 @@ class Evaluation:
             if nominated is not None:
                 found = max(found, nominated.refresh(pod))
             changed = max(changed, found)
-        self.feasible = plain.feasible if nominated is None else plain.feasible & ~nominated.blocked
+        if changed:
+            self.feasible = plain.feasible if nominated is None else plain.feasible & ~nominated.blocked
         if changed or len(change.usage):
             self.verdicts.forget()
         return changed

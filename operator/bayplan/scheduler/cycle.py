@@ -102,17 +102,20 @@ class SchedulingCycle:
     def choose(
         self, pod: PodInfo, framework: Framework, names: Sequence[str], extra: Mapping[str, int]
     ) -> Decision | None:
-        """The best of the nodes called `names`, which each have `extra` points; None if none of them fits any more."""
+        """The best of the nodes called `names`, which each have `extra` points; None if none of them fits any more.
+
+        Among nodes with the same total the first of `names` wins, which are in the order of the search.
+        """
         with self._forgetting(pod, framework):
             started = perf_counter()
             evaluation = self._evaluation(pod, framework)
             known = {row: name for name in names if (row := self._nodes.row(name)) is not None}
-            rows = np.array(sorted(row for row in known if evaluation.feasible[row]), dtype=np.intp)
+            rows = np.array([row for row in known if evaluation.feasible[row]], dtype=np.intp)
             if not len(rows):
                 return None
             if len(rows) == 1:
                 row, totals = int(rows[0]), None
-                placement = Placement(known[row], None, len(names), evaluation.state.copy(), Unscored.ONLY_NODE)
+                placement = Placement(known[row], None, 1, evaluation.state.copy(), Unscored.ONLY_NODE)
             else:
                 totals = evaluation.totals_of(pod, rows)
                 totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)

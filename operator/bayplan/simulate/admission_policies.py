@@ -8,8 +8,8 @@ from msgspec import structs
 
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import Container, PodSpec, ResourceRequirements
-from bayplan.api.quantity import milli
 from bayplan.api.workload_objects import LimitRange, LimitRangeItem, Namespace, PriorityClass, RuntimeClass
+from bayplan.cache.container_requests import millis
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError, check_name
 
 Policy = PriorityClass | RuntimeClass | LimitRange
@@ -70,7 +70,7 @@ class AdmissionPolicies:
         if found is None:
             return {}
         overhead, wanted = found.overhead.pod_fixed or {}, found.scheduling.node_selector or {}
-        if spec.overhead and _millis(spec.overhead) != _millis(overhead):
+        if spec.overhead and millis(spec.overhead, "spec.overhead") != millis(overhead, "overhead"):
             raise AdmissionError("spec.overhead: Forbidden: the RuntimeClass gives another")
         own = spec.node_selector or {}
         for key in wanted:
@@ -126,10 +126,6 @@ def _completed(container: Container, defaults: Iterable[tuple[Amounts, Amounts]]
     for default_limits, default_requests in defaults:
         limits, requests = {**default_limits, **limits}, {**default_requests, **requests}
     return structs.replace(container, resources=structs.replace(own, limits=limits, requests=requests))
-
-
-def _millis(amounts: Amounts) -> dict[str, int]:
-    return {name: milli(amount) for name, amount in amounts.items()}
 
 
 def _defaults(item: LimitRangeItem) -> tuple[Amounts, Amounts]:

@@ -13,16 +13,9 @@ from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.selectors import label_value_problems
 from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, quote, required, unsupported
 from bayplan.config.labels import validate_label_name
+from bayplan.simulate import placement_rules
 from bayplan.simulate.documents import Decoder
-from bayplan.simulate.placement_rules import (
-    Fielded,
-    affine,
-    label_selector,
-    node_affinity,
-    spread_constraint,
-    toleration,
-    weighted,
-)
+from bayplan.simulate.placement_rules import Fielded
 from bayplan.simulate.refusals import AdmissionError, check_constraints, check_containers
 
 _HANDLERS: Final = frozenset(("exec", "grpc", "httpGet", "tcpSocket"))
@@ -266,20 +259,20 @@ RULES: Final[Mapping[str, Callable[[Any], Iterable[FieldError]]]] = {
     "DeploymentSpec": partial(_replicated, "ReplicaSet", called="deployment"),
     "DeploymentStrategy": _strategy,
     "JobSpec": _job,
-    "LabelSelector": label_selector,
-    "LabelSelectorRequirement": lambda requirement: label_selector({"matchExpressions": [requirement]}),
-    "NodeAffinity": node_affinity,
+    "LabelSelector": placement_rules.label_selector,
+    "LabelSelectorRequirement": lambda requirement: placement_rules.label_selector({"matchExpressions": [requirement]}),
+    "NodeAffinity": placement_rules.node_affinity,
     "NodeSpec": _node_spec,
     "ObjectMeta": _metadata,
     "Pod": _pod,
     "PersistentVolumeClaimSpec": _claim,
     "PersistentVolumeSpec": _persistent_volume,
-    "PodAffinityTerm": affine,
+    "PodAffinityTerm": placement_rules.affine,
     "PodDisruptionBudgetSpec": _budget,
     "PodSchedulingGate": lambda gate: validate_label_name(gate.get("name") or "", "name"),
     "PodSpec": _pod_spec,
     "PodTemplateSpec": _template,
-    "PreferredSchedulingTerm": weighted,
+    "PreferredSchedulingTerm": placement_rules.weighted,
     "Probe": lambda probe: () if probe.keys() & _HANDLERS else [required("", "must specify a handler type")],
     "Quantity": _quantity,
     "ReplicaSetSpec": partial(_replicated, "ReplicaSet", called="deployment"),
@@ -288,9 +281,9 @@ RULES: Final[Mapping[str, Callable[[Any], Iterable[FieldError]]]] = {
     "RollingUpdateDeployment": _rolling_update,
     "RollingUpdateStatefulSetStrategy": _not_negative,
     "StatefulSetSpec": partial(_replicated, "StatefulSet", called="statefulset"),
-    "Toleration": toleration,
-    "TopologySpreadConstraint": spread_constraint,
+    "Toleration": placement_rules.toleration,
+    "TopologySpreadConstraint": placement_rules.spread_constraint,
     "Volume": _volume,
-    "WeightedPodAffinityTerm": weighted,
+    "WeightedPodAffinityTerm": placement_rules.weighted,
 }
 """By the name of the definition that they are about; asked where the document has nothing against the object."""

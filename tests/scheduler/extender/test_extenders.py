@@ -168,7 +168,17 @@ async def test_a_node_that_fills_up_while_extenders_think_is_not_chosen(stack, s
     server.answers = {"filter": keep("n1", "n2"), "prioritize": points(n1=10)}
     scene = Scene(stack, at(server, NAMES))
     scene.meanwhile = lambda: scene.world.cache.set_pod(make_pod_info("q", cpu="4", node="n1", uid="q"))
-    assert await scene.node() == "n2"
+    outcome = await scene.decide()
+    assert (outcome.node_name, outcome.feasible_nodes) == ("n2", 1)
+
+
+def test_of_nodes_with_the_same_total_the_one_searched_first_is_chosen(stack):
+    world = Scene(stack).world
+    decision = world.cycle.choose(make_pod_info("p", cpu="1"), world.framework, ["n2", "n3", "n1"], {})
+    assert (decision.outcome.node_name, list(decision.found)) == (
+        "n2",
+        [world.cache.nodes.row(f"n{i}") for i in (2, 3, 1)],
+    )
 
 
 async def test_when_no_node_is_left_once_the_extenders_have_thought_the_attempt_fails(stack, server):
