@@ -14,6 +14,7 @@ MAY_READ_IT = {
     "server/metrics.py": "a metric and /statusz say when the process began",
     "server/serving_tls.py": "certificates say when they begin and end",
     "server/debug.py": "/statusz says for how long it runs",
+    "client/leader.py": "Leases say until when they hold",
     "controller/reload.py": "a metric says when the configuration was taken over",
     "controller/serving.py": "certificates say when they end",
     "plugins/registry.py": "pods say when they were started",

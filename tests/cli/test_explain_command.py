@@ -69,6 +69,27 @@ async def test_all_that_wait_are_told_by_reason_with_a_pod_as_example(explain):
     assert (await explain("--pending", "-n", "shop"))[1] == "no pod waits\n"
 
 
+async def test_pods_that_wait_for_claims_of_their_own_wait_for_one_reason(explain, monkeypatch):
+    def item(name):
+        said = f'persistentvolumeclaim "{name}-data" not found, which pod default/{name} names'
+        numbers = {"priority": 0, "position": None, "attempts": 1, "nextRetry": None, "nominatedNode": None}
+        texts = dict.fromkeys(("schedulerName", "waitingSince"), "")
+        return (
+            {"namespace": "default", "name": name, "queue": "gated", "rejectedBy": [], "message": said}
+            | numbers
+            | texts
+        )
+
+    async def queue(self, *, limit, continue_):
+        return {"time": "", "total": 3, "items": [item(each) for each in ("web-b7x", "web-q", "a")], "continue": None}
+
+    monkeypatch.setattr(SchedulerClient, "queue", queue)
+    _, out, _ = await explain("--pending")
+    heading, line = out.splitlines()
+    assert heading == "3 pods wait"
+    assert line.startswith('  3 gated: persistentvolumeclaim "web-b7x-data" not found')
+
+
 @pytest.mark.parametrize("name", ["..", ".", "", "../../x", "z\udcff"])
 async def test_what_can_be_no_name_is_one_line(explain, name):
     code, out, err = await explain(name)

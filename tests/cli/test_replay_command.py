@@ -93,6 +93,11 @@ def test_wrong_flags_are_one_line_with_exit_code_2(capsys, arguments, problem):
     assert error.count("\n") == 1
 
 
+def test_a_seed_below_0_is_one_line_with_exit_code_2(capsys):
+    assert exit_code("trace", "generate", "openb", "--seed", "-1", "-o", "t") == 2
+    assert "Invalid value for '--seed': -1 is not in the range x>=0" in capsys.readouterr().err
+
+
 def test_a_file_that_cannot_be_written_is_one_line_that_names_it(capsys):
     assert exit_code("trace", "generate", "openb", *SMALL, "-o", "missing/trace") == 1
     assert capsys.readouterr().err == "missing/trace: cannot be written: No such file or directory\n"

@@ -84,14 +84,14 @@ def test_an_extenders_certificates_are_refused_as_by_config_check(tmp_path, caps
 
 
 @pytest.mark.parametrize("flags", [["--secure-port"], ["--secure-port=0", "--http-port"]])
-def test_a_port_in_use_is_told_with_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch, flags):
+def test_a_port_in_use_is_told_with_its_flag_and_the_address_it_was_to_listen_at(tmp_path, capsys, monkeypatch, flags):
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SystemExit) as ended:
             main(["run", "--kubeconfig", str(kubeconfig(tmp_path)), *flags, str(port)])
     assert ended.value.code == 1
-    assert f"bayplan: 127.0.0.1:{port}: " in capsys.readouterr().err
+    assert f"bayplan: {flags[-1]}: 127.0.0.1:{port}: " in capsys.readouterr().err
 
 
 def start(tmp_path, server_url):

@@ -24,9 +24,9 @@ class FakeCluster:
     asked: list = field(default_factory=list)
     url: str = ""
 
-    def lease(self, holder, namespace="bayplan-system", account="bayplan"):
+    def lease(self, holder, namespace="bayplan-system", account="bayplan", **spec):
         """A Lease, and the pod that holds it."""
-        self.answers[LEASE.format(namespace)] = (200, {"spec": {"holderIdentity": holder}})
+        self.answers[LEASE.format(namespace)] = (200, {"spec": {"holderIdentity": holder, **spec}})
         pod = POD.format(namespace, holder.rpartition("_")[0])
         self.answers[pod] = (200, {"spec": {"serviceAccountName": account}})
 

@@ -132,6 +132,36 @@ async def test_a_holder_that_is_no_pod_is_said(target, cluster):
     assert cluster.forwards == []
 
 
+LONG_AGO = {"renewTime": "2020-01-01T00:00:00.000000Z", "leaseDurationSeconds": 15}
+
+
+@pytest.mark.parametrize(("holder", "spec"), [("", {}), ("gone_1", LONG_AGO)], ids=["released", "expired"])
+async def test_a_lease_that_nobody_holds_is_in_nobodys_way(target, cluster, holder, spec):
+    cluster.lease(holder, "kube-system", **spec)
+    async with connect(target) as client:
+        await client.summary()
+    assert set(cluster.forwards) == {("bayplan-system", "bayplan-7f-x2", "10259")}
+
+
+async def test_a_lease_that_ran_out_long_ago_is_held_by_nobody(target, cluster):
+    cluster.lease("bayplan-7f-x2_0b5e", **LONG_AGO)
+    assert str(await failure(target)).startswith("nobody holds Lease bayplan-system/bayplan")
+
+
+@pytest.mark.parametrize("namespaces", [(), ("bayplan-system", "kube-system")], ids=["none", "two"])
+async def test_at_its_address_a_scheduler_is_asked_whatever_leases_there_are(
+    kubeconfig, cluster, scheduler, authority, namespaces
+):
+    cluster.answers.pop(LEASE.format("bayplan-system"))
+    for each in namespaces:
+        cluster.lease("theirs_1", each)
+    cluster.answers[TOKEN.format("kube-system")] = cluster.answers.pop(TOKEN.format("bayplan-system"))
+    server = f"https://127.0.0.1:{scheduler.port}"
+    async with connect(Target(kubeconfig=kubeconfig, server=server, authority=authority)) as client:
+        assert (await client.summary())["nodes"] == 1
+    assert cluster.forwards == []
+
+
 async def test_a_lease_that_nobody_holds_is_said(target, cluster):
     cluster.lease("")
     assert str(await failure(target)).startswith("nobody holds Lease bayplan-system/bayplan")

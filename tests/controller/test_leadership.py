@@ -138,14 +138,17 @@ async def test_a_standby_finds_old_garbage_and_a_leader_decides_in_its_place(clu
     assert garbage() is not None
 
 
-async def test_a_standby_that_is_told_to_stop_leaves_the_lease_alone(standby):
+async def test_a_standby_that_is_told_to_stop_leaves_the_lease_alone(standby, caplog):
+    caplog.set_level("INFO")
     os.kill(os.getpid(), signal.SIGTERM)
     assert await standby.exit_code() == 0
     assert spec_of(standby)["holderIdentity"] == "another"
     assert writes(standby) == []
+    assert "giving the lease up" not in caplog.text
 
 
-async def test_the_lease_is_given_up_after_the_last_write(leader):
+async def test_the_lease_is_given_up_after_the_last_write(leader, caplog):
+    caplog.set_level("INFO")
     await leader.until(lambda: any(note.endswith("became leader") for note in leader.notes()))
     leader.server.inject(Delay(0.3), method="POST", path="/binding")
     leader.server.put(PODS, pod("a"))
@@ -155,6 +158,7 @@ async def test_the_lease_is_given_up_after_the_last_write(leader):
     assert leader.node_of("a") == "n1"
     assert (spec_of(leader)["holderIdentity"], spec_of(leader)["leaseDurationSeconds"]) == ("", 1)
     assert "Successfully assigned default/a to n1" in leader.notes()
+    assert "giving the lease up" in caplog.text
     released, last = writes(leader)[-2:]
     assert (released.method, json.loads(released.body)["spec"]["holderIdentity"]) == ("PUT", "")
     assert json.loads(last.body)["note"].endswith("stopped leading")

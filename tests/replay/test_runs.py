@@ -84,6 +84,29 @@ def test_a_generator_has_a_trace_for_each_seed():
     ]
 
 
+@pytest.mark.parametrize("left", [1, 3, 40])
+def test_a_last_line_that_was_torn_is_cut_off_and_its_run_counts_as_not_done(trace_file, tmp_path, left):
+    (source,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    path = tmp_path / "results.jsonl"
+    (first, outcome), second = outcomes(runs_of(source), CONFIGURATIONS)
+    keep_result(path, first, outcome)
+    whole = path.read_bytes()
+    keep_result(path, *second)
+    path.write_bytes(whole + path.read_bytes()[len(whole) :][:left])
+    assert results_in(path) == {first.key: outcome}
+    assert path.read_bytes() == whole
+    keep_result(path, *second)
+    assert len(results_in(path)) == 2
+
+
+def test_the_end_of_a_file_of_something_else_is_left_as_it_is(tmp_path):
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(InputError, match=r"notes\.txt:1: "):
+        results_in(path)
+    assert path.read_text() == "mine"
+
+
 def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text('{"run": 1}\n')

@@ -47,7 +47,8 @@ def test_requests_may_stand_in_the_line_of_the_pod(read):
 @pytest.mark.parametrize(
     ("lines", "problem"),
     [
-        ([], "1: Input data was truncated"),
+        ([], "1: is empty: a trace begins with its header, a line with pools, templates and seconds"),
+        ([POD, POD], "1: the first line is of a pod: a trace begins with its header"),
         (["{"], "1: Input data was truncated"),
         ([{**HEADER, "pools": []}], "1: pools: Expected array of length >= 1"),
         ([{**HEADER, "extra": 1}], "1: Object contains unknown field extra"),

@@ -68,13 +68,21 @@ def take(
 ) -> "Snapshot":
     """Read a live cluster and say what was left out; where it cannot be read, end the command with a line."""
     # Imported here so that the overview of commands waits neither for numpy nor for the API client.
+    from bayplan.api.client import ApiClient  # noqa: PLC0415
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.client.errors import NotReachedError, answer_to  # noqa: PLC0415
     from bayplan.snapshot.listing import ListingError, list_kind  # noqa: PLC0415
     from bayplan.snapshot.snapshot import MissingRightsError, take_snapshot  # noqa: PLC0415
 
     async def taking() -> "Snapshot":
         credentials = load_credentials(kubeconfig, context, master=master)
+        # Trouble of an API server is waited for, but not one that was never there.
+        api = ApiClient(credentials, qps=0, burst=1)
+        try:
+            await answer_to(api, "GET", "/version")
+        finally:
+            await api.close()
         return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=ignore_forbidden)
 
     try:
@@ -82,6 +90,9 @@ def take(
     except CredentialsError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
+    except NotReachedError as error:
+        tell_line(str(error))
+        raise Exit(FAILED) from None
     except (MissingRightsError, ListingError) as error:
         click.echo(str(error), err=True)
         raise Exit(FAILED) from None

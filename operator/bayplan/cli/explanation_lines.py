@@ -135,7 +135,7 @@ def _events(answer: ExplanationAnswer) -> str:
 
 
 class PendingReason(msgspec.Struct, frozen=True):
-    """Pods that stand in the same queue for the same reason, however its numbers differ; the first is the example."""
+    """Pods that stand in a queue for the same reason, but for its numbers and their names; the first is the example."""
 
     pods: int
     queue: str
@@ -152,7 +152,9 @@ async def pending_reasons(target: "Target", namespace: str | None) -> list[Pendi
     groups: dict[tuple[str, str], PendingReason] = {}
     for item in (await waiting_pods(target, namespace)).items:
         reason = item.message or "not tried yet"
-        key = item.queue, re.sub(r"[0-9]+", "0", reason)
+        # Of a claim, a message says the name, which may begin with the pod's.
+        alike = re.sub(rf'(?<=["/]){re.escape(item.name)}(?![a-z0-9.])', "", reason)
+        key = item.queue, re.sub(r"[0-9]+", "0", alike)
         known = groups.get(key) or PendingReason(0, item.queue, reason, f"{item.namespace}/{item.name}")
         groups[key] = msgspec.structs.replace(known, pods=known.pods + 1)
     return sorted(groups.values(), key=lambda each: -each.pods)

@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from http import HTTPStatus
 from pathlib import Path
@@ -17,9 +17,10 @@ from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
 from bayplan.api.trust import verifying_context
 from bayplan.client.errors import CannotLogInError, ClientError, answer_to, unexpected
-from bayplan.client.leader import Target, find_leader, find_namespace
+from bayplan.client.leader import Target, find_leader
 from bayplan.client.port_forward import LOCAL, port_forward
 from bayplan.client.scheduler_client import SchedulerClient, session_with
+from bayplan.config.connections import SHIPPED_NAMESPACES
 
 SECURE_PORT: Final = 10259
 _MAX_FILE_BYTES: Final = 2**20
@@ -79,8 +80,8 @@ async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
     given = _given_token(target, credentials)
     if given is not None:
         return given
-    api = _api(credentials, stack)
-    return _of_reader(api, await find_namespace(api, target.namespace, target.lease))
+    # No Lease is needed to ask it at its address, and which one is its own is not known.
+    return _of_reader(_api(credentials, stack), *([target.namespace] if target.namespace else SHIPPED_NAMESPACES))
 
 
 def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
@@ -163,8 +164,10 @@ class _TokenRequest(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-def _of_reader(api: ApiClient, namespace: str) -> Token:
+def _of_reader(api: ApiClient, *namespaces: str) -> Token:
     """Give tokens of the ServiceAccount `bayplan-reader` that last ten minutes; whoever asks a scheduler relies on it.
+
+    It is that of the first of the namespaces that has one.
 
     The scheduler's pod is shown no other credentials: what it could do with this token is to read what it tells anyway.
     A token is asked for when one is needed, and again when most of its time is over. Raises ClientError where there is
@@ -176,10 +179,20 @@ def _of_reader(api: ApiClient, namespace: str) -> Token:
         nonlocal known, until
         now = time.monotonic()
         if now >= until:
-            known, until = await _request(api, namespace), now + _RENEWED_AFTER * _LIFETIME_SECONDS
+            known, until = await _first(api, namespaces), now + _RENEWED_AFTER * _LIFETIME_SECONDS
         return known
 
     return token
+
+
+async def _first(api: ApiClient, namespaces: Sequence[str]) -> str:
+    problems = []
+    for each in namespaces:
+        try:
+            return await _request(api, each)
+        except ClientError as error:
+            problems.append(error)
+    raise problems[0]
 
 
 async def _request(api: ApiClient, namespace: str) -> str:

@@ -1,5 +1,7 @@
 """Asks the API server which pod schedules now, by the Lease of the replicas, and what it knows of another pod."""
 
+import math
+import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -14,6 +16,8 @@ from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
 from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Pod
+from bayplan.api.response import ApiResponse
+from bayplan.api.timestamps import parse_time
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.config.flags import CONTEXT, KUBECONFIG, flag
@@ -23,6 +27,8 @@ LEASE: Final = "bayplan"
 """The Lease of the manifests."""
 ACCOUNT: Final = "bayplan"
 """The ServiceAccount of the manifests that the scheduler's pods run under."""
+_LONG_SECONDS: Final = 300.0
+"""Who did not renew a Lease for so long after it ran out leads no more, whatever the clocks say."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +80,18 @@ class SchedulerPod:
 
 class _Spec(msgspec.Struct, rename="camel"):
     holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: str | None = None
     service_account_name: str = ""
+
+    @property
+    def holder(self) -> str:
+        """Who leads by this Lease; "" for nobody, also where it ran out long ago."""
+        try:
+            until = parse_time(self.renew_time or "") + (self.lease_duration_seconds or 0)
+        except ValueError:
+            until = math.inf
+        return self.holder_identity or "" if time.time() - until < _LONG_SECONDS else ""
 
 
 class _Object(msgspec.Struct):
@@ -86,31 +103,33 @@ class _Object(msgspec.Struct):
 async def find_namespace(api: ApiClient, namespace: str | None = None, lease: str = LEASE) -> str:
     """Return the namespace that is named, or the only shipped one with the Lease as far as it may be read.
 
+    Of several Leases those count that somebody holds.
+
     Raises:
         NotReachedError: there is no such Lease.
         ClientError: there are several, it may not be read, or the API server answers otherwise.
     """
     if namespace is not None:
         return namespace
-    found, refused = [], []
+    found, refused, unheld = list[str](), list[str](), list[str]()
     for each in SHIPPED_NAMESPACES:
         answer = await answer_to(api, "GET", _path_of(each, lease))
         if answer.status == HTTPStatus.FORBIDDEN:
             refused.append(each)
         elif answer.status == HTTPStatus.OK:
-            found.append(each)
+            (found if _decoded(answer, f"Lease {each}/{lease}").holder else unheld).append(each)
         elif answer.status != HTTPStatus.NOT_FOUND:
             raise unexpected(f"Lease {each}/{lease}", answer)
     if len(found) > 1:
         there = " and ".join(f"{each}/{lease}" for each in found)
         advice = "say which scheduler is meant by --scheduler-namespace, or delete the one left over"
         raise ClientError(f"there are Leases {there}: {advice}")
-    if not found and not refused:
+    if not (found or refused or unheld):
         there = " or ".join(f"{each}/{lease}" for each in SHIPPED_NAMESPACES)
         raise NotReachedError(
             f"there is no Lease {there}: say where the scheduler runs by --scheduler-namespace and --lease"
         )
-    return (found or refused)[0]
+    return (found or refused or unheld)[0]
 
 
 async def find_leader(api: ApiClient, target: Target) -> SchedulerPod:
@@ -125,7 +144,7 @@ async def find_leader(api: ApiClient, target: Target) -> SchedulerPod:
     """
     namespace = await find_namespace(api, target.namespace, target.lease)
     where = f"Lease {namespace}/{target.lease}"
-    holder = (await _read(api, where, _path_of(namespace, target.lease), "leases")).holder_identity or ""
+    holder = (await _read(api, where, _path_of(namespace, target.lease), "leases")).holder
     if not holder:
         raise NotReachedError(f"nobody holds {where}: no replica schedules at the moment")
     name = holder.rpartition("_")[0] or holder
@@ -155,6 +174,10 @@ async def _read(api: ApiClient, what: str, path: str, plural: str, *, missing: s
         raise ClientError(f"you may not read {what}: the right to it is `get` of {plural} there")
     if answer.status != HTTPStatus.OK:
         raise unexpected(what, answer)
+    return _decoded(answer, what)
+
+
+def _decoded(answer: ApiResponse, what: str) -> _Spec:
     try:
         return msgspec.json.decode(answer.body, type=_Object).spec
     except DECODE_ERRORS:

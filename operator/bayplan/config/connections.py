@@ -1,5 +1,6 @@
 """How servers are reached that a configuration names: the API server, and extenders with their TLS settings."""
 
+import re
 import ssl
 import tempfile
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ _MAX_BYTES: Final = 1024 * 1024
 """Largest file of certificates or of a key, in bytes."""
 
 _TLS: Final = "tlsConfig"
+
+_QUERY: Final = re.compile(r"\?.*", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +92,8 @@ class Extender:
 
     @property
     def shown_url(self) -> str:
-        """Its `url_prefix` as logs, messages and Events may show it: without user and password."""
-        return without_userinfo(self.url_prefix)
+        """Its `url_prefix` as logs, messages and Events may show it: without user, password and query."""
+        return _QUERY.sub("?REDACTED", without_userinfo(self.url_prefix))
 
 
 def _positive(duration: timedelta, path: str, _owner: object) -> list[FieldError]:

@@ -214,7 +214,8 @@ class Leadership:
         """
         if self._thread is None or self._ended is None or self._ended.done():
             return
-        logger.info("giving the lease up lease=%s", self.lock)
+        if self._elector.leading:
+            logger.info("giving the lease up lease=%s", self.lock)
         self._thread.stop(seconds)
         await asyncio.wait([self._ended], timeout=seconds + _LAST_WORDS_SECONDS)
 

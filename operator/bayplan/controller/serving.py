@@ -58,19 +58,19 @@ class Serving:
         """Listen at both ports.
 
         Raises:
-            OSError: a port is taken; its file name is the address.
+            OSError: a port is taken; its file name is the flag with the address.
             CredentialsError: the cluster's authorities cannot be looked up, and have to be.
         """
         options, authorities = self._options, self._authorities
         if authorities is not None and not options.authentication.tolerates_failed_lookup:
             await authorities.look_up()
         if options.secure_port is not None:
-            with _named(options.bind_address, options.secure_port):
+            with _named("--secure-port", options.bind_address, options.secure_port):
                 self.secure_port = await self.server.start(
                     options.bind_address, options.secure_port, self._security, shares_port=options.shares_port
                 )
         if options.http_port is not None:
-            with _named(LOCAL, options.http_port):
+            with _named("--http-port", LOCAL, options.http_port):
                 self.port = await self.server.start(LOCAL, options.http_port)
 
     def work(self) -> dict[str, Coroutine[Any, Any, None]]:
@@ -134,9 +134,9 @@ def _nobody() -> None:
 
 
 @contextmanager
-def _named(address: str, port: int) -> Iterator[None]:
-    """Have an error say which of the two ports it is about."""
+def _named(flag: str, address: str, port: int) -> Iterator[None]:
+    """Have an error say which of the two ports it is about, and by which flag there is another."""
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), f"{address or '*'}:{port}") from error
+        raise OSError(error.errno, error.strerror or str(error), f"{flag}: {address or '*'}:{port}") from error

@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor, as_completed
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import structs
@@ -22,6 +23,9 @@ from bayplan.replay.replay import PoolSettings, Replay
 from bayplan.replay.trace import Trace, decode_trace
 from bayplan.simulate.documents import field_error
 from bayplan.simulate.input_files import STDIN, InputFile, read_file
+
+_RESULT: Final = b'{"run":'
+"""How each line of the file of results begins."""
 
 
 class TraceSource(msgspec.Struct, frozen=True, rename="camel"):
@@ -114,6 +118,8 @@ def digest_of(configuration: SchedulerConfiguration) -> str:
 def results_in(path: Path) -> dict[Run, Outcome]:
     """Return what a file of results holds of this version, by the keys of runs; nothing if it is not there yet.
 
+    A last line that was begun and not ended, as when the machine stopped, is cut off.
+
     Raises:
         InputError: it cannot be read, or a line of it is no result.
     """
@@ -121,13 +127,20 @@ def results_in(path: Path) -> dict[Run, Outcome]:
         return {}
     found: dict[Run, Outcome] = {}
     file = InputFile(str(path))
-    for number, line in enumerate(read_file(file).splitlines(), 1):
+    data = read_file(file)
+    torn = data[data.rfind(b"\n") + 1 :]
+    # What does not begin as a result does is somebody else's, and an error.
+    if not _RESULT.startswith(torn[: len(_RESULT)]):
+        torn = b""
+    for number, line in enumerate(data.removesuffix(torn).splitlines(), 1):
         try:
             done = msgspec.json.decode(line, type=Done)
             if done.run.version == __version__:
                 found[done.run.key] = msgspec.json.decode(done.outcome, type=Outcome)
         except msgspec.DecodeError as error:
             raise InputError(f"{file.shown}:{number}: {field_error(error)}") from None
+    if torn:
+        os.truncate(path, path.stat().st_size - len(torn))
     return found
 
 

@@ -31,6 +31,7 @@ _Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=10**9)]
 _Amounts = dict[str, Quantity]
 
 _LINES_A_PIECE: Final = 10_000
+_HEADER_MISSING: Final = "a trace begins with its header, a line with pools, templates and seconds"
 HOSTNAME: Final = "kubernetes.io/hostname"
 
 
@@ -160,8 +161,7 @@ def decode_trace(file: InputFile, text: bytes) -> Trace:
     lines = text.splitlines()
     number = 1
     try:
-        header = _header.decode(lines[0] if lines else b"")
-        _check_header(header)
+        header = _read_header(lines)
         pods: list[TracePod] = []
         templates = {each.name: each for each in header.templates}
         latest = 0.0
@@ -190,6 +190,14 @@ def trace_lines(trace: Trace) -> Iterator[bytes]:
     yield _encoder.encode(trace.header) + b"\n"
     for start in range(0, len(trace.pods), _LINES_A_PIECE):
         yield _encoder.encode_lines(trace.pods[start : start + _LINES_A_PIECE])
+
+
+def _read_header(lines: Sequence[bytes]) -> TraceHeader:
+    if not lines or b'"arrivalSeconds"' in lines[0]:
+        raise _WrongError(f"{'the first line is of a pod' if lines else 'is empty'}: {_HEADER_MISSING}")
+    header = _header.decode(lines[0])
+    _check_header(header)
+    return header
 
 
 def _check_header(header: TraceHeader) -> None:
