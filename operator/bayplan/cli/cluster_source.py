@@ -90,10 +90,7 @@ def take(
     except CredentialsError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
-    except NotReachedError as error:
-        tell_line(str(error))
-        raise Exit(FAILED) from None
-    except (MissingRightsError, ListingError) as error:
+    except (NotReachedError, MissingRightsError, ListingError) as error:
         click.echo(str(error), err=True)
         raise Exit(FAILED) from None
     for line in (*taken.forbidden, *taken.unreadable):

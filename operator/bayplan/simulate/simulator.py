@@ -2,13 +2,11 @@
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from msgspec import structs
 
-from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node
-from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
@@ -31,7 +29,7 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, Outcome
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.ephemeral_claims import ephemeral_claims
+from bayplan.simulate.ephemeral_claims import make_claims
 from bayplan.simulate.given import Given
 from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use
 from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
@@ -147,20 +145,13 @@ class Simulator:
         for node in objects.nodes:
             self.cache.set_node(node)
             self.queue.move_all(NODE_ADD, None, node)
-        self._make_claims(waiting)
+        make_claims(self.cache.listers, waiting)
         for pod in sorted(waiting, key=lambda pod: created_at(pod.pod)):
             self._now += self._between_pods
             self.queue.add(pod)
             self._pending[pod.uid] = pod
         self._unchanged = 0
         self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
-
-    def _make_claims(self, pods: Sequence[PodInfo]) -> None:
-        """Make the claims of ephemeral volumes that are not there yet."""
-        claims = self.cache.listers.of(PersistentVolumeClaim)
-        for claim in ephemeral_claims(pods):
-            if claims.get(key_of(claim.metadata)) is None:
-                claims.set(claim)
 
     def advance(self, seconds: float) -> None:
         """Set the queue's clock, which only the caller moves from then on; pods whose back-off is over are tried.
