@@ -20,7 +20,7 @@ class Churn:
     """Changes a cluster as its administrators and users would; every method is a coroutine of its own client."""
 
     def __init__(self, kubeconfig: Path) -> None:
-        self._client = ApiClient(load_credentials(kubeconfig), qps=0, burst=1)
+        self._client = ApiClient(load_credentials(kubeconfig))
 
     async def __aenter__(self) -> Self:
         return self

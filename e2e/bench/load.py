@@ -57,7 +57,7 @@ class _Loader:
 
 async def _run(options: argparse.Namespace) -> None:
     indices = range(options.first, options.first + options.count)
-    client = ApiClient(load_credentials(options.kubeconfig), qps=0, burst=1)
+    client = ApiClient(load_credentials(options.kubeconfig))
     if options.namespace is None:
         loader = _Loader(client, path_of("nodes"))
         documents = (bench_node(index) for index in indices)

@@ -6,6 +6,7 @@ import pytest
 from e2e.controlplane.client import ApiClient, ApiError, path_of
 from e2e.controlplane.openapi_document import FILE, document
 from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.dry_runs import DRY_RUN
 
 from bayplan.api.quantity import milli
@@ -66,7 +67,7 @@ def probed(**action: object) -> dict[str, Any]:
 
 
 def scratch(*modes: str) -> dict[str, Any]:
-    spec = {"accessModes": modes, "resources": {"requests": {"storage": "1.0001"}}}
+    spec = {"accessModes": list(modes), "resources": {"requests": {"storage": "1.0001"}}}
     return {"volumes": [{"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}}]}
 
 
@@ -235,6 +236,34 @@ def test_each_amount_is_stored_as_it_is_read(control_plane: ControlPlane) -> Non
     stored = client.request("POST", path_of("nodes") + STRICT, node)["status"]
     assert (stored["capacity"], stored["allocatable"]) == (STORED, STORED)
     assert {name: milli(FINE[name]) for name in FINE} == {name: milli(STORED[name]) for name in STORED}
+
+
+def test_each_amount_of_storage_and_overhead_is_stored_as_it_is_read(control_plane: ControlPlane) -> None:
+    client, modes = control_plane.client, ["ReadWriteOnce"]
+    claim = {"accessModes": modes, "resources": {"requests": {"storage": "1.0001"}}}
+    made = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "fine"}, "spec": claim}
+    path = path_of("persistentvolumeclaims", namespace="default") + STRICT
+    assert client.request("POST", path, made)["spec"]["resources"]["requests"]["storage"] == "1001m"
+    spec = {"accessModes": modes, "capacity": {"storage": "1.0001"}, "hostPath": {"path": "/"}}
+    volume = {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "fine"}, "spec": spec}
+    stored = client.request("POST", path_of("persistentvolumes") + STRICT, volume)["spec"]
+    assert stored["capacity"]["storage"] == "1001m"
+    classes, runtime = "/apis/node.k8s.io/v1/runtimeclasses", {"metadata": {"name": "fine"}, "handler": "fine"}
+    client.request("POST", classes, {**runtime, "overhead": {"podFixed": FINE}})
+
+    def created() -> bool:
+        try:
+            client.request("POST", path_of("pods", namespace="default"), pod({"runtimeClassName": "fine"}))
+        except ApiError:
+            # Admission has not heard of the class yet.
+            return False
+        return True
+
+    wait_until(created, "the pod")
+    stored = client.request("GET", path_of("pods", "p", namespace="default"))["spec"]
+    assert stored["overhead"] == STORED
+    client.request("DELETE", path_of("pods", "p", namespace="default"), {"gracePeriodSeconds": 0})
+    client.request("DELETE", f"{classes}/fine")
 
 
 @pytest.mark.parametrize(("plural", "made"), WORKLOADS_REFUSED, ids=str)

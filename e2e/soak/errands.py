@@ -30,7 +30,7 @@ class Errands:
     def __init__(self, kubeconfig: Path) -> None:
         self.answers: Counter[int] = Counter()
         self.skipped = 0
-        self._client = ApiClient(load_credentials(kubeconfig), qps=0, burst=1)
+        self._client = ApiClient(load_credentials(kubeconfig))
         self._busy: dict[str, asyncio.Future[None]] = {}
         self._failure: BaseException | None = None
 

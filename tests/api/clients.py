@@ -20,7 +20,7 @@ def put_pod(server):
 
 @contextlib.asynccontextmanager
 async def calling(credentials, **options):
-    client = ApiClient(credentials, **{"qps": 0, "burst": 1, "sleep": Sleeps(), **options})
+    client = ApiClient(credentials, **{"sleep": Sleeps(), **options})
     try:
         yield client
     finally:

@@ -20,7 +20,7 @@ async def server():
 
 @pytest.fixture
 async def client(server):
-    made = ApiClient(Credentials(server=server.url), qps=0, burst=1)
+    made = ApiClient(Credentials(server=server.url))
     yield made
     await made.close()
 

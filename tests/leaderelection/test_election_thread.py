@@ -101,7 +101,7 @@ class Running:
         lock = LeaseLock("kube-system", "bayplan")
         self.thread = ElectionThread(
             self.elector,
-            lambda: LeaseClient(ApiClient(credentials.twin(), qps=0, burst=1), lock),
+            lambda: LeaseClient(ApiClient(credentials.twin()), lock),
             on_leading=self.leading.set,
         )
         threading.Thread(target=self._run, daemon=True).start()

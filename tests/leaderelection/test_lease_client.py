@@ -27,7 +27,7 @@ async def server():
 
 @contextlib.asynccontextmanager
 async def calling(url, lock=None):
-    client = ApiClient(Credentials(server=url), qps=0, burst=1, sleep=Sleeps())
+    client = ApiClient(Credentials(server=url), sleep=Sleeps())
     made = LeaseClient(client, lock or LeaseLock("kube-system", "bayplan"))
     yield made
     await made.close()
@@ -102,7 +102,7 @@ async def test_a_request_ends_in_its_time_and_the_next_does_not_wait_on_its_conn
 
 @pytest.mark.parametrize("fault", [Refuse(429, retry_after=20), Delay(30)], ids=repr)
 async def test_a_server_that_asks_for_patience_gets_none_beyond_the_time_of_the_step(server, fault):
-    client = ApiClient(Credentials(server=server.url), qps=0, burst=1)
+    client = ApiClient(Credentials(server=server.url))
     lease_client = LeaseClient(client, LeaseLock("kube-system", "bayplan"))
     server.inject(fault, times=100)
     assert (await lease_client.perform(Read(0.1))).reason

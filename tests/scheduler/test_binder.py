@@ -18,7 +18,7 @@ from bayplan.scheduler.turns import Turns
 @pytest.fixture
 async def scene():
     async with FakeApiServer() as server:
-        client = ApiClient(Credentials(server=server.url), qps=0, burst=1)
+        client = ApiClient(Credentials(server=server.url))
         made = Scene(server, client)
         made.put()
         yield made
@@ -244,7 +244,7 @@ async def test_a_node_that_goes_while_in_doubt_does_not_end_a_bind_that_happened
 
 
 async def test_an_api_server_out_of_reach_is_an_error():
-    client = ApiClient(Credentials(server="http://127.0.0.1:1"), qps=0, burst=1)
+    client = ApiClient(Credentials(server="http://127.0.0.1:1"))
     unreachable = Scene(None, client)
     with pytest.raises(BindError, match="refused"):
         await unreachable.bind()

@@ -73,7 +73,7 @@ class SecurePort:
         async def named(_: web.Request) -> web.Response:
             return web.Response(text="named")
 
-        clients = [ApiClient(Credentials(server=self.api.url), qps=0, burst=1) for _ in range(2)]
+        clients = [ApiClient(Credentials(server=self.api.url)) for _ in range(2)]
         self.reviews = Reviews(*clients)
         self.tls = ServingTls(lambda: self.identity, lambda: self.client_authority)
         security = Security(

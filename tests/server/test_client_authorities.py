@@ -22,7 +22,7 @@ async def api():
 
 @pytest.fixture
 async def authorities(api):
-    client = ApiClient(Credentials(server=api.url), qps=0, burst=1)
+    client = ApiClient(Credentials(server=api.url))
     yield ClusterAuthorities(client)
     await client.close()
 

@@ -55,15 +55,16 @@ class ApiClient:
     wait; `on_refused(method, path)` when admission refused a write; `on_forbidden(problem)` for another 403 to a write,
     which is not believed while `has_unread_roles`: the write is sent again.
     `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that try has to be
-    over, or raises UnreachableError, and nothing is sent. A `bucket` that is given is the rate limit.
+    over, or raises UnreachableError, and nothing is sent. A `bucket` that is given is the rate limit; without it and
+    `qps` there is none.
     """
 
     def __init__(
         self,
         credentials: Credentials,
         *,
-        qps: float,
-        burst: int,
+        qps: float = 0.0,
+        burst: int = 1,
         bucket: TokenBucket | None = None,
         on_request: Callable[[str, str, float], None] | None = None,
         on_throttle: Callable[[str, float], None] | None = None,
@@ -96,8 +97,6 @@ class ApiClient:
         """Return a client with connections of its own and the same rate limit, for calls that may hang."""
         return ApiClient(
             self._credentials,
-            qps=0,
-            burst=1,
             bucket=self._bucket,
             on_request=self._on_request,
             on_throttle=self._on_throttle,

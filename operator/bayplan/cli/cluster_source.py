@@ -78,7 +78,7 @@ def take(
     async def taking() -> "Snapshot":
         credentials = load_credentials(kubeconfig, context, master=master)
         # Trouble of an API server is waited for, but not one that was never there.
-        api = ApiClient(credentials, qps=0, burst=1)
+        api = ApiClient(credentials)
         try:
             await answer_to(api, "GET", "/version")
         finally:

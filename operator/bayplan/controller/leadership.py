@@ -114,7 +114,7 @@ class Leadership:
             SecondSchedulerError: the process has to end, and did nothing yet.
         """
         own = self.lock
-        client = LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1), own)
+        client = LeaseClient(ApiClient(self._credentials.twin()), own)
         try:
             is_to_contend = await self._is_to_contend(client)
             await self.warm.wait()
@@ -136,7 +136,7 @@ class Leadership:
                 hand_over(loop, self._metrics.rest_request, method, code, host, seconds)
 
             # Without a rate limit: a renewal never waits for what others send.
-            return LeaseClient(ApiClient(self._credentials.twin(), qps=0, burst=1, on_request=on_request), self.lock)
+            return LeaseClient(ApiClient(self._credentials.twin(), on_request=on_request), self.lock)
 
         self._thread = ElectionThread(self._elector, connect, on_leading=partial(hand_over, loop, self._lead))
         logger.info("contending for the lease lease=%s identity=%s", self.lock, self.identity)

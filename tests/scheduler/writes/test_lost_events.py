@@ -46,7 +46,7 @@ class Scene:
 @pytest.fixture
 async def scene():
     async with FakeApiServer() as server:
-        client = ApiClient(Credentials(server=server.url), qps=0, burst=1)
+        client = ApiClient(Credentials(server=server.url))
         yield Scene(server, client)
         await client.close()
 
