@@ -239,7 +239,7 @@ async def record(
     stop: asyncio.Event,
     *,
     seconds: float | None = None,
-    save: Callable[[], None] = lambda: None,
+    save: Callable[[], object] = lambda: None,
     list_seconds: float = 60.0,
 ) -> None:
     """Record from the moment nodes and pods are listed, until `stop`, for `seconds`, or until the recording is full.
