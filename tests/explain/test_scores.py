@@ -17,7 +17,7 @@ from bayplan.config.types import (
 )
 from bayplan.explain.explain import Explainer
 from bayplan.explain.trace import trace_of
-from bayplan.framework.interface import ResourceScore
+from bayplan.framework.status import ResourceScore
 from bayplan.scheduler.decision import Placement
 
 SHAPE = (UtilizationShapePoint(0, 0), UtilizationShapePoint(100, 10))

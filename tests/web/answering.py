@@ -6,7 +6,7 @@ import msgspec
 
 from bayplan.explain.explanation import Explanation, NodeGroup, NodeScore, OneToleration, OtherLabel, PluginScore
 from bayplan.framework.causes import LabelMismatch, Listed, Told, UntoleratedTaint
-from bayplan.framework.interface import ResourceScore
+from bayplan.framework.status import ResourceScore
 from bayplan.live.answers import (
     AttemptItem,
     DecisionItem,

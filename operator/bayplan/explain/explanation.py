@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import msgspec
 
 from bayplan.framework.causes import Cause, Listed, quantity, shown
-from bayplan.framework.interface import ResourceScore
+from bayplan.framework.status import ResourceScore
 from bayplan.shown_text import printable
 
 

@@ -23,7 +23,17 @@ from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.nominated_table import NominatedPods, NominatedTable
 
 # Plugins from outside take them from here.
-from bayplan.framework.status import SKIP, Codes, Effect, Normalize, Reads, Reason, Status, Traits  # noqa: F401
+from bayplan.framework.status import (  # noqa: F401
+    SKIP,
+    Codes,
+    Effect,
+    Normalize,
+    Reads,
+    Reason,
+    ResourceScore,
+    Status,
+    Traits,
+)
 
 Scores = NDArray[np.int64]
 """One score per row asked about, `(rows,) int64`."""
@@ -198,24 +208,6 @@ class FewRowsScorePlugin(ScorePlugin, Protocol):
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         """The raw score of each of these existing rows, as `score` gives them."""
-
-
-class ResourceScore(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """What one resource of one node adds to a score: use before and after the pod, in milli-CPU, bytes or counts.
-
-    `score` is 0..100 and `of_ten` its point on the shape's own scale, where one is configured. The weight is that
-    among the resources of the same strategy. Of `after`, so much is `assumed` for containers that ask for none, as
-    kube-scheduler's scores do: 100m of cpu and 200Mi of memory for each.
-    """
-
-    resource: str
-    before: int
-    after: int
-    allocatable: int
-    score: int
-    weight: int
-    of_ten: int | None = None
-    assumed: int = 0
 
 
 @runtime_checkable

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -176,3 +177,21 @@ class WaitFor:
 
 Effect = Write | WaitFor
 """One step before a bind; a plugin's steps are performed in their order."""
+
+
+class ResourceScore(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """What one resource of one node adds to a score: use before and after the pod, in milli-CPU, bytes or counts.
+
+    `score` is 0..100 and `of_ten` its point on the shape's own scale, where one is configured. The weight is that
+    among the resources of the same strategy. Of `after`, so much is `assumed` for containers that ask for none, as
+    kube-scheduler's scores do: 100m of cpu and 200Mi of memory for each.
+    """
+
+    resource: str
+    before: int
+    after: int
+    allocatable: int
+    score: int
+    weight: int
+    of_ten: int | None = None
+    assumed: int = 0

@@ -26,6 +26,8 @@ def prioritise(dice: Dice, scene: Scene) -> None:
         each["spec"]["priority"] = dice.choice((0, 3, 7, 1000, 1000))
         if each["spec"]["priority"] == 1000 and dice.maybe(0.4):
             each["spec"]["containers"][0]["resources"] = {"requests": {"cpu": dice.choice(("3700m", "7700m"))}}
+            # The API server refuses a pod whose own requests are below those of its containers.
+            each["spec"].pop("resources", None)
         if dice.maybe(0.05):
             each["spec"]["preemptionPolicy"] = "Never"
     one_pod_a_claim(scene)

@@ -22,8 +22,8 @@ from bayplan.framework.cluster_event import (
     EventRegistration,
     hint,
 )
-from bayplan.framework.interface import CycleState, PreFilterResult, ResourceScore, Scores
-from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Status, Traits
+from bayplan.framework.interface import CycleState, PreFilterResult, Scores
+from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, ResourceScore, Status, Traits
 from bayplan.plugins.node_resources.resource_scoring import Scorer, points_of_ten, resource_columns
 
 
