@@ -13,7 +13,7 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.missing_rights import AGAIN_SECONDS, MissingRights
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
-OF_OTHERS = ("components/monitoring", "components/reader")
+OF_OTHERS = ("components/monitoring", "components/reader", "overlays/shadow")
 """Whose roles are not for the scheduler."""
 DENIED = (
     'pods "{}" is forbidden: User "system:serviceaccount:kube-system:bayplan" cannot create resource '

@@ -4,7 +4,7 @@ from bayplan.api.objects import Container, PodSpec, ResourceRequirements
 from bayplan.api.quantity import QuantityError
 from bayplan.server.resource_metrics import exact_limits, exact_requests
 
-CORE = 10**9
+CORE = 1000
 
 
 def container(requests=None, limits=None, **fields):
