@@ -25,12 +25,13 @@ ANOTHER = ("--server-side", "--field-manager=a-gitops-tool")
 
 @pytest.fixture(scope="module")
 def plane(start_control_plane: StartControlPlane) -> Iterator[ControlPlane]:
-    """An API server with the Prometheus operator's kinds, and the namespace that the production overlay makes.
+    """An API server with the Prometheus operator's kinds, and the namespaces that overlays make.
 
     In a namespace that is not there nothing can be tried out.
     """
     plane = start_control_plane(ControlPlaneOptions())
-    plane.kubectl("apply", "-f", OVERLAYS / "production" / "namespace.yaml")
+    for namespace in sorted(OVERLAYS.glob("*/namespace.yaml")):
+        plane.kubectl("apply", "-f", namespace)
     with operator_kinds(plane):
         yield plane
 

