@@ -87,7 +87,9 @@ def test_every_file_name_is_completed_by_the_shell(complete, words, parameter):
 @pytest.mark.parametrize("words", commands())
 def test_what_is_read_as_a_file_name_is_called_one_in_the_help(words):
     named = [each for each in found(words).params if each.type in (FILE_NAME, FILE_TEXT)]
-    assert all(each.metavar in {"FILE", "[FILE]", "FOLDER", "KIND/NAME|FILE", "NAMESPACE/NAME|FILE", "TRACE"} for each in named)
+    assert all(
+        each.metavar in {"FILE", "[FILE]", "FOLDER", "KIND/NAME|FILE", "NAMESPACE/NAME|FILE", "TRACE"} for each in named
+    )
 
 
 @pytest.mark.parametrize("typed", [("",), ("s",), ("--h",)])
