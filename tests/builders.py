@@ -30,6 +30,7 @@ from bayplan.api.objects import (
     PreferredSchedulingTerm,
     Quantity,
     ResourceRequirements,
+    SchedulingGroup,
     Taint,
     Toleration,
     TopologySpreadConstraint,
@@ -199,7 +200,9 @@ def _spec(
     volumes: Sequence[Volume] = (),
     gates: Sequence[str] = (),
     grace_seconds: int | None = None,
+    group: str | None = None,
 ) -> PodSpec:
+    """`group` is the native PodGroup that it is a member of."""
     return PodSpec(
         node_name=node,
         scheduler_name=scheduler_name,
@@ -216,6 +219,7 @@ def _spec(
         topology_spread_constraints=list(spread) or None,
         volumes=list(volumes) or None,
         termination_grace_period_seconds=grace_seconds,
+        scheduling_group=SchedulingGroup(pod_group_name=group) if group is not None else None,
     )
 
 

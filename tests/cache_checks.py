@@ -1,6 +1,7 @@
 """What must always hold of a cache, whatever was done to it."""
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.group_members import group_key
 from bayplan.cache.resources import PODS
 
 
@@ -22,6 +23,12 @@ def assert_adds_up(cache: Cache) -> None:
     for uid, (name, pod) in placed.items():
         assert cache.pod(uid) is pod
         assert cache.node_of(uid) == name
+    in_groups = [pod for _, pod in placed.values() if group_key(pod.pod) is not None]
+    for pod in in_groups:
+        key = group_key(pod.pod)
+        assert key is not None
+        alike = {each.uid: each for each in in_groups if group_key(each.pod) == key}
+        assert dict(cache.members.of(key)) == alike
     for row, pods in enumerate(table.pods):
         assert table.pod_count[row] == len(pods)
         for name, column in table.requested.items():

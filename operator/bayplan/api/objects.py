@@ -187,6 +187,12 @@ class PodResourceClaim(Struct, frozen=True):
     name: str = ""
 
 
+class SchedulingGroup(Struct, frozen=True):
+    """Which PodGroup of its namespace the pod belongs to."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(Struct, frozen=True):
     """What the pod requires of a node and of its scheduler."""
 
@@ -211,6 +217,7 @@ class PodSpec(Struct, frozen=True):
     termination_grace_period_seconds: int | None = None
     host_network: bool = False
     host_users: bool | None = None
+    scheduling_group: SchedulingGroup | None = None
 
 
 class PodCondition(Struct, frozen=True):

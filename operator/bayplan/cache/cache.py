@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayplan.api.objects import Node, Pod
+from bayplan.cache.group_members import GroupMembers
 from bayplan.cache.listers import Lister, Listers, NamedObject
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -53,6 +54,8 @@ class Cache:
         self.listers = Listers()
         self.without_node: dict[str, dict[str, PodInfo]] = {}
         """The pods that count on no row, by the name of the node that there is not, and UID."""
+        self.members = GroupMembers()
+        """The pods that name a group."""
         self._placements: dict[str, _Placement] = {}
         self._assumed = 0
 
@@ -65,6 +68,7 @@ class Cache:
         for name, pods in (*on_nodes, *without_node.items()):
             for uid, pod in pods.items():
                 made._placements[uid] = _Placement(pod, name, assumed=False)
+                made.members.add(pod)
         return made
 
     def set_node(self, node: Node) -> None:
@@ -181,10 +185,12 @@ class Cache:
         else:
             self.nodes.add_pod(pod, row)
         self._placements[pod.uid] = _Placement(pod, node_name, assumed)
+        self.members.add(pod)
         self._assumed += assumed
 
     def _replace(self, placement: _Placement, pod: PodInfo) -> None:
         before, placement.pod = placement.pod, pod
+        self.members.replace(before, pod)
         row = self.nodes.row(placement.node_name)
         if row is None:
             self.without_node[placement.node_name][pod.uid] = pod
@@ -195,6 +201,7 @@ class Cache:
 
     def _drop(self, uid: str, placement: _Placement) -> None:
         self._confirm(placement)
+        self.members.remove(placement.pod)
         name = placement.node_name
         row = self.nodes.row(name)
         if row is not None:

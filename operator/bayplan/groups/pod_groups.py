@@ -1,0 +1,68 @@
+"""The pod groups that are known, and whose kinds the API server serves."""
+
+from collections.abc import Iterator, Mapping
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.group_members import GroupSource, PodGroupKey, group_key
+from bayplan.cache.pod_info import PodInfo
+from bayplan.groups.pod_group import PodGroup
+
+
+class PodGroups:
+    """Every group as the watches bring it; queue, rounds and explanations rely on it for what a pod's group asks for.
+
+    Where the API server does not serve a kind, or the role may not read it, pods that name such a group are ordinary
+    pods: `of` is None for them, as in a kube-scheduler without the feature.
+    """
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._groups: dict[PodGroupKey, PodGroup] = {}
+        self._served: set[GroupSource] = set()
+
+    def __len__(self) -> int:
+        return len(self._groups)
+
+    def __iter__(self) -> Iterator[PodGroup]:
+        """Give the groups in the order in which they came."""
+        return iter(self._groups.values())
+
+    def serve(self, source: GroupSource) -> bool:
+        """Have pods that name groups of this kind be members from now on; False if they are already."""
+        is_new = source not in self._served
+        self._served.add(source)
+        return is_new
+
+    def end(self, source: GroupSource) -> bool:
+        """Have pods that name groups of this kind be ordinary ones from now on; False if they are already.
+
+        The groups that are known stay: when the kind comes back, the watch says which still are.
+        """
+        was_served = source in self._served
+        self._served.discard(source)
+        return was_served
+
+    def is_served(self, source: GroupSource) -> bool:
+        """Whether groups of this kind count."""
+        return source in self._served
+
+    def of(self, pod: PodInfo) -> PodGroupKey | None:
+        """The group that the pod is a member of, which need not exist yet; None for an ordinary pod."""
+        key = group_key(pod.pod)
+        return key if key is not None and key.source in self._served else None
+
+    def get(self, key: PodGroupKey) -> PodGroup | None:
+        """The newest version of a group; None if there is no such object."""
+        return self._groups.get(key)
+
+    def set(self, group: PodGroup) -> None:
+        """Take a group that is new or changed."""
+        self._groups[group.key] = group
+
+    def remove(self, key: PodGroupKey) -> None:
+        """Forget a group that is gone; its members, if there are any, wait for another of its name."""
+        self._groups.pop(key, None)
+
+    def placed(self, key: PodGroupKey) -> Mapping[str, PodInfo]:
+        """The members on nodes, assumed or bound, by UID; its length is how many there are, in O(1)."""
+        return self._cache.members.of(key)
