@@ -34,3 +34,13 @@ def assert_adds_up(cache: Cache) -> None:
         for name, column in table.requested.items():
             total = sum(pod.placed.amounts.get(name, 0) for pod in pods.values())
             assert column[row] == total or total > 2**56, f"row {row} {name}: {column[row]} != {total}"
+
+
+def digest(cache: Cache) -> tuple[object, ...]:
+    """All that a decision reads of the pods in a cache: equal digests are equal caches to it."""
+    table = cache.nodes
+    on_rows = {table.names[row]: list(pods) for row, pods in enumerate(table.pods) if table.exists[row]}
+    amounts = {name: column[table.exists].tolist() for name, column in table.requested.items() if column.any()}
+    aside = {name: list(pods) for name, pods in cache.without_node.items()}
+    assumed = sorted(pod.uid for pod in cache.assumed_pods())
+    return on_rows, amounts, table.pod_count[table.exists].tolist(), aside, assumed

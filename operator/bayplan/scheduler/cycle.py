@@ -64,10 +64,22 @@ class SchedulingCycle:
         """
         # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
         try:
-            return self._schedule(pod, framework)
+            evaluation, decision = self._place(pod, framework)
+            if decision is not None:
+                return decision
+            return Decision(pod, framework, self._nodes, evaluation, self._fit_error(pod, framework, evaluation))
         except Exception:
             self.forget(pod, framework)
             raise
+
+    def schedule_member(self, pod: PodInfo, framework: Framework) -> Decision:
+        """As `schedule` for one pod of a group, for which no room is made by itself: no PostFilter plugin is run."""
+        with self._forgetting(pod, framework):
+            evaluation, decision = self._place(pod, framework)
+            if decision is None:
+                diagnosis = evaluation.verdicts.diagnose(pod, with_reasons=self._tells_reasons)
+                decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis, ""))
+            return decision
 
     def forget(self, pod: PodInfo, framework: Framework) -> None:
         """Forget the pod's evaluation, as a plugin raised half way: it is left behind the table."""
@@ -140,7 +152,8 @@ class SchedulingCycle:
             self.forget(pod, framework)
             raise
 
-    def _schedule(self, pod: PodInfo, framework: Framework) -> Decision:
+    def _place(self, pod: PodInfo, framework: Framework) -> tuple[Evaluation, Decision | None]:
+        """The evaluation of the pod's shape, and the decision for the best node; None if there is no node."""
         started = perf_counter()
         nodes, evaluation = self._nodes, self._evaluation(pod, framework)
         search = self._search_of(framework)
@@ -153,7 +166,7 @@ class SchedulingCycle:
         count = int(np.count_nonzero(evaluation.feasible)) if rows is None else len(rows)
         filtered = self._report_filter(count > 0, framework, evaluation, started)
         if count == 0:
-            return Decision(pod, framework, nodes, evaluation, self._fit_error(pod, framework, evaluation))
+            return evaluation, None
         if count == 1:
             if rows is None:
                 row, unscored = int(np.argmax(evaluation.feasible)), Unscored.ONLY_NODE
@@ -161,13 +174,13 @@ class SchedulingCycle:
                 row = int(rows[0])
                 unscored = Unscored.NOMINATED if row == nominated else Unscored.NO_SCORE_PLUGINS
             placement = Placement(nodes.names[row], None, 1, evaluation.state.copy(), unscored)
-            return Decision(pod, framework, nodes, evaluation, placement, row, rows)
+            return evaluation, Decision(pod, framework, nodes, evaluation, placement, row, rows)
         totals = evaluation.totals(pod) if rows is None else evaluation.totals_of(pod, rows)
         best = int(totals.argmax())
         row = best if rows is None else int(rows[best])
         self._report_score(framework, evaluation, filtered)
         placement = Placement(nodes.names[row], int(totals[best]), count, evaluation.state.copy())
-        return Decision(pod, framework, nodes, evaluation, placement, row, rows, totals)
+        return evaluation, Decision(pod, framework, nodes, evaluation, placement, row, rows, totals)
 
     def _search_of(self, framework: Framework) -> NodeSearch | None:
         """What limits the search, up to date; None while no profile needs it."""

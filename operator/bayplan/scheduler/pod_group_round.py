@@ -1,0 +1,287 @@
+"""One attempt on a pod group: all members that wait, one after the other, placed together or not at all."""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Final
+
+import msgspec
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Code
+from bayplan.groups.pod_group import PodGroup
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.scheduler.attempt import rejection_of_node
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Decision, FitError, Placement
+
+logger = logging.getLogger(__name__)
+
+_UNSCHEDULABLE: Final = "pod group is unschedulable"
+_OTHER_FAILED: Final = "failed to schedule other pod from a pod group"
+_DEFAULT_POLICY: Final = "PreemptLowerPriority"
+_SAME: Final = "all pods in a single pod group should have the same"
+
+
+class RoundStatus(StrEnum):
+    """What a round came to, as in metrics."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    ERROR = "error"
+    SKIPPED = "skipped"
+    """No member was left to try."""
+
+
+class MemberResult(msgspec.Struct, eq=False):
+    """What a round came to for one member.
+
+    Where the round placed the group, a member with a `placement` is assumed there and its Reserve plugins hold what it
+    takes; every other member is to be told `message`. `fit_error` is why the member itself found no node. `sampled` is
+    whether its plugins are measured one by one, and `started` when its turn came, in seconds of the clock.
+    """
+
+    queued: QueuedPodInfo
+    framework: Framework
+    placement: Placement | None = None
+    message: str = ""
+    is_error: bool = False
+    fit_error: FitError | None = None
+    exception: BaseException | None = None
+    sampled: bool = False
+    started: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RoundResult:
+    """What a round came to; `message` is the text of the group's condition.
+
+    `skipped` are the members that are on a node already or end: the queue is to let go of them.
+    """
+
+    status: RoundStatus
+    message: str
+    members: Sequence[MemberResult]
+    skipped: Sequence[QueuedPodInfo] = ()
+
+
+@dataclass(eq=False)
+class PodGroupRound:
+    """Tries the members of a group in their order, each among those placed before it; the loop and simulations run it.
+
+    It changes the cache and what plugins reserve, and nothing else. If the group is not placed, all of that is given
+    back in reverse order before the result is there, also where a plugin raises. If it is placed, members stay assumed
+    for whoever binds them. Between two steps the caller may let watches run, but nobody else may decide.
+
+    Members count towards the group's least number as soon as they are on a node, whoever put them there. A member
+    that finds no node is passed over, and the round ends early once too few are left. `on_placed` is called with UID
+    and node of each member that is assumed: its nomination has served its purpose. `decided` is AttemptRunner's.
+    Upstream: schedule_one_podgroup.go, gangscheduling.go PlacementFeasible.
+    """
+
+    group: PodGroup
+    members: Sequence[QueuedPodInfo]
+    cache: Cache
+    cycle: SchedulingCycle
+    frameworks: Mapping[str, Framework]
+    clock: Callable[[], float]
+    on_placed: Callable[[str, str], None] | None = None
+    decided: Callable[[Decision], None] | None = None
+    _tried: list[MemberResult] = field(default_factory=list, init=False)
+    _held: dict[str, MemberResult] = field(default_factory=dict, init=False)
+    _skipped: list[QueuedPodInfo] = field(default_factory=list, init=False)
+    _steps: Iterator[RoundResult | None] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._steps = self._round()
+
+    def run(self) -> RoundResult:
+        """Go through the whole round."""
+        while (result := self.step()) is None:
+            pass
+        return result
+
+    def step(self) -> RoundResult | None:
+        """Try the next member; the result once there is one, after which no step is left."""
+        return next(self._steps)
+
+    def undo(self) -> None:
+        """Give back what the round still holds, last first."""
+        for member in reversed(list(self._held.values())):
+            self.give_back(member)
+
+    def give_back(self, member: MemberResult) -> None:
+        """Free the room of one member that is not to be bound after all; a plugin that raises is logged."""
+        placement, pod = self._held.pop(member.queued.uid).placement, member.queued.pod_info
+        if placement is None:
+            return
+        try:
+            member.framework.run_unreserve(placement.state, pod, placement.node_name)
+        except Exception:
+            logger.exception("a Reserve plugin did not give back what it took pod=%r", pod.key)
+        finally:
+            self.cache.forget_pod(pod.uid)
+
+    def _round(self) -> Iterator[RoundResult | None]:
+        mismatch = self._mismatch()
+        if mismatch:
+            yield self._failed_by(mismatch, self.members)
+            return
+        waiting = [each for each in self.members if not self._is_skipped(each)]
+        if not waiting:
+            yield RoundResult(RoundStatus.SKIPPED, "", (), self._skipped)
+            return
+        verdict = self._infeasible(len(waiting))
+        if verdict:
+            text = f"{_UNSCHEDULABLE}, {verdict}"
+            yield self._unschedulable(text, text, waiting)
+            return
+        for number, queued in enumerate(waiting, 1):
+            # Somebody else may have bound it since the round began.
+            if not self._is_skipped(queued):
+                self._tried.append(self._try(queued))
+            if self._tried and self._tried[-1].is_error:
+                yield self._failed_by(f"{_OTHER_FAILED}: {self._tried[-1].message}", waiting[number:])
+                return
+            verdict = self._infeasible(len(waiting) - number)
+            if verdict:
+                yield self._unschedulable(verdict, verdict, waiting[number:])
+                return
+            if number < len(waiting):
+                yield None
+        if self._held or not self._tried:
+            yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, self._skipped)
+        else:
+            yield self._unschedulable(_UNSCHEDULABLE, "", ())
+
+    def _mismatch(self) -> str:
+        """What members differ in that must not, "" if nothing (upstream: validatePodGroup).
+
+        Groups of the CRD know no such rules: a launcher is often more important than its workers.
+        """
+        if not self.group.is_native:
+            return ""
+        priority, first, policy = self.group.priority or 0, "", ""
+        for pod in (*(each.pod_info for each in self.members), *self.cache.members.of(self.group.key).values()):
+            spec = pod.pod.spec
+            name, own_policy = spec.scheduler_name, _policy_of(pod)
+            first, policy = first or name, policy or own_policy
+            if name != first:
+                return f'{_SAME} .spec.schedulerName set, got: "{name}" and "{first}"'
+            if pod.priority != priority:
+                return f"{_SAME} priority as the pod group's priority, got {pod.priority} and {priority}"
+            if own_policy != policy:
+                return f"{_SAME} preemption policy, got {own_policy} and {policy}"
+        return ""
+
+    def _is_skipped(self, queued: QueuedPodInfo) -> bool:
+        is_skipped = queued.pod_info.is_terminating or self.cache.node_of(queued.uid) is not None
+        if is_skipped:
+            self._skipped.append(queued)
+        return is_skipped
+
+    def _infeasible(self, remaining: int) -> str:
+        """Why the group's least number cannot be reached any more, "" as long as it can."""
+        least, scheduled = self.group.least, len(self.cache.members.of(self.group.key))
+        if remaining + scheduled >= least:
+            return ""
+        return f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
+
+    def _try(self, queued: QueuedPodInfo) -> MemberResult:
+        """Find a node for one member and reserve it; what raises fails the round, and is no longer held."""
+        framework = self.frameworks[queued.profile]
+        member = MemberResult(queued, framework, started=self.clock())
+        try:
+            if framework.calls.observed:
+                framework.calls.begin()
+            member.sampled = framework.calls.sampled
+            decision = self.cycle.schedule_member(queued.pod_info, framework)
+            if self.decided is not None:
+                self._tell(self.decided, decision)
+            outcome = decision.outcome
+            if isinstance(outcome, FitError):
+                member.fit_error, member.message = outcome, outcome.message
+            else:
+                self._reserve(member, outcome)
+        except Exception as error:  # noqa: BLE001  whatever one pod makes a plugin do must not stop the others
+            member.placement, member.is_error, member.exception = None, True, error
+            member.message = str(error) or type(error).__name__
+        return member
+
+    def _tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
+        try:
+            decided(decision)
+        except Exception:
+            # As in AttemptRunner: it may be a plugin's, in the middle of scores that were not asked for before.
+            self.cycle.forget(decision.pod, decision.framework)
+            raise
+
+    def _reserve(self, member: MemberResult, placement: Placement) -> None:
+        pod = member.queued.pod_info
+        self.cache.assume_pod(pod, placement.node_name)
+        member.placement, self._held[pod.uid] = placement, member
+        try:
+            status = member.framework.run_reserve(placement.state, pod, placement.node_name)
+        except Exception:
+            self.give_back(member)
+            raise
+        if status.ok:
+            if self.on_placed is not None:
+                self.on_placed(pod.uid, placement.node_name)
+            return
+        self.give_back(member)
+        member.placement, member.is_error = None, status.code is Code.ERROR
+        member.message = status.message
+        if not member.is_error:
+            member.fit_error = FitError(rejection_of_node(status), "")
+            member.message = member.fit_error.message
+
+    def _unschedulable(self, verdict: str, untried: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
+        """The result of a group that finds too little room: everything is given back.
+
+        Members that had a place are told the group's text, those that had none their own, and the `rest`, whose turn
+        never came, `untried`.
+        """
+        self.undo()
+        preemption = self._preemption()
+        text = f"{verdict}, {preemption}" if preemption else verdict
+        for member in self._tried:
+            if member.placement is not None:
+                member.placement, member.message = None, f"{_UNSCHEDULABLE}, {text}"
+        members = [*self._tried, *(self._untried(each, untried) for each in rest)]
+        return RoundResult(RoundStatus.UNSCHEDULABLE, text, members, self._skipped)
+
+    def _failed_by(self, message: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
+        """The result of a round that an error ended: every member is told, the one that failed its own error."""
+        self.undo()
+        for member in self._tried:
+            if not member.is_error:
+                member.placement, member.fit_error, member.is_error, member.message = None, None, True, message
+        members = [*self._tried, *(self._untried(each, message, is_error=True) for each in rest)]
+        return RoundResult(RoundStatus.ERROR, message, members, self._skipped)
+
+    def _untried(self, queued: QueuedPodInfo, message: str, *, is_error: bool = False) -> MemberResult:
+        framework = self.frameworks[queued.profile]
+        return MemberResult(queued, framework, message=message, is_error=is_error, started=self.clock())
+
+    def _preemption(self) -> str:
+        """What preemption says of a native group, "" without the plugin; no pod is evicted for a group.
+
+        Upstream: preemption/podgrouppreemption.go, and dynamicresources' PodGroupPostFilter before it.
+        """
+        first = self.members[0]
+        framework = self.frameworks[first.profile]
+        if not self.group.is_native or not any(each.name == "DefaultPreemption" for each in framework.post_filters):
+            return ""
+        if _policy_of(first.pod_info) != "Never":
+            return "pod group preemption: No preemption victims found for incoming preemptor"
+        claims = "deallocation and deletion of ResourceClaims completed, "
+        is_claimed = "DynamicResources" in framework.plugins
+        return f"{claims if is_claimed else ''}pod group preemption: not eligible due to preemptionPolicy=Never."
+
+
+def _policy_of(pod: PodInfo) -> str:
+    return pod.pod.spec.preemption_policy or _DEFAULT_POLICY
