@@ -39,6 +39,8 @@ NOT_RUN = {
     "pre-commit ": "is installed by who wants it, and changes the checkout's hooks",
     "python -m e2e.conformance": "runs for minutes on a control plane",
     "python -m e2e.bench": "measures for minutes on a control plane",
+    "python -m e2e.gangs": "plays for minutes on control planes",
+    "python -m tests.oracle": "records for minutes on control planes",
     "python -m e2e.autoscaler": "measures for an hour on control planes",
     ". .venv/bin/activate": "sets the shell's path, which these tests set themselves",
 }

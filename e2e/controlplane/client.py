@@ -28,6 +28,8 @@ _GROUPS = {
     "apis/policy/v1": ("poddisruptionbudgets",),
     "apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings", "roles", "rolebindings"),
     "apis/scheduling.k8s.io/v1": ("priorityclasses",),
+    "apis/scheduling.k8s.io/v1beta1": ("podgroups",),
+    "apis/scheduling.x-k8s.io/v1alpha1": ("podgroups.scheduling.x-k8s.io",),
     "apis/storage.k8s.io/v1": ("csinodes", "csidrivers", "csistoragecapacities", "storageclasses", "volumeattachments"),
 }
 _PREFIXES = {resource: prefix for prefix, resources in _GROUPS.items() for resource in resources}
@@ -49,10 +51,10 @@ class ApiError(RuntimeError):
 def path_of(resource: str, *parts: str, namespace: str | None = None) -> str:
     """Returns the URL path of a resource, of one object of it, or of a subresource.
 
-    `resource` is the plural name; what is in no table here is in the core group.
+    `resource` is the plural name, with the group where two have it; what is in no table here is in the core group.
     """
     middle = ["namespaces", namespace] if namespace is not None else []
-    return "/" + "/".join([_PREFIXES.get(resource, "api/v1"), *middle, resource, *parts])
+    return "/" + "/".join([_PREFIXES.get(resource, "api/v1"), *middle, resource.partition(".")[0], *parts])
 
 
 class ApiClient:

@@ -55,6 +55,8 @@ def kube_apiserver(
     *,
     disable_admission: Sequence[str] = (),
     unserved: Sequence[str] = (),
+    served: Sequence[str] = (),
+    feature_gates: Sequence[str] = (),
     unlimited: bool = False,
     audit: tuple[Path, Path] | None = None,
 ) -> list[str | Path]:
@@ -83,8 +85,11 @@ def kube_apiserver(
     ]
     if disable_admission:
         command.append(f"--disable-admission-plugins={','.join(disable_admission)}")
-    if unserved:
-        command.append(f"--runtime-config={','.join(f'{each}=false' for each in unserved)}")
+    versions = [*(f"{each}=false" for each in unserved), *(f"{each}=true" for each in served)]
+    if versions:
+        command.append(f"--runtime-config={','.join(versions)}")
+    if feature_gates:
+        command.append(f"--feature-gates={','.join(f'{each}=true' for each in feature_gates)}")
     if unlimited:
         command += [
             "--max-requests-inflight=3000",

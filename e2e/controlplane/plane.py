@@ -35,7 +35,8 @@ class ControlPlaneOptions:
 
     bench: no limits on requests in flight. audit: a log of what schedulers write, see `audit_events`.
     garbage_percent: by how much kube-apiserver's memory grows before it collects garbage; more is less CPU (GOGC).
-    unserved: versions of API groups that are off, such as storage.k8s.io/v1. kwok_stages: what kwok plays.
+    unserved: versions of API groups that are off, such as storage.k8s.io/v1. served: versions that are on besides.
+    feature_gates: those of kube-apiserver that are on besides. kwok_stages: what kwok plays.
     parent: the folder in which it makes its own; without one that for temporary files.
     Without kube-controller-manager nobody makes default service accounts or takes the not-ready taint off
     new nodes, so the two admission plugins that count on it are off as well.
@@ -48,6 +49,8 @@ class ControlPlaneOptions:
     garbage_percent: int = 100
     disable_admission: tuple[str, ...] = ()
     unserved: tuple[str, ...] = ()
+    served: tuple[str, ...] = ()
+    feature_gates: tuple[str, ...] = ()
     kwok_stages: Path = commands.KWOK_STAGES
     parent: Path | None = None
 
@@ -135,6 +138,8 @@ class ControlPlane:
             self.ports,
             disable_admission=self.options.disabled_admission(),
             unserved=self.options.unserved,
+            served=self.options.served,
+            feature_gates=self.options.feature_gates,
             unlimited=self.options.bench,
             audit=audit,
         )
