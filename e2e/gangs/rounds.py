@@ -1,0 +1,155 @@
+"""Random rounds of gangs that compete for room, watched for gangs that run in part: `python -m e2e.gangs.rounds`.
+
+Each round is a few nodes and two to six gangs of the CRD, of two to sixteen members, with room for some of them. All
+comes at once and in any order. A gang may run in part for two seconds, which binds take, and not at the end.
+"""
+
+import argparse
+import random
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.installation import install_bayplan
+from e2e.controlplane.objects import node
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.recorder import PodRecorder
+from e2e.controlplane.waiting import wait_until
+from e2e.gangs.objects import GROUPS, group, install_crd, member
+from e2e.gangs.wholeness import Gang, longest, parts
+
+ALLOWED_SECONDS = 2.0
+_QUIET_SECONDS = 1.5
+_LONGEST_SECONDS = 30.0
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What a round puts on an empty cluster; `waves` are pods and groups that come together, one after the other."""
+
+    nodes: list[Object]
+    waves: list[list[tuple[str, Object]]]
+    gangs: dict[str, Gang]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """Seconds for which a gang ran in part at most, and how many gangs ran whole, and in part, at the end."""
+
+    longest_part: float
+    whole: int
+    in_part: int
+
+    @property
+    def is_good(self) -> bool:
+        """Whether no gang ran in part for longer than binds take, nor does at the end."""
+        return self.longest_part <= ALLOWED_SECONDS and not self.in_part
+
+
+def layout(seed: int, number: int, namespace: str) -> Layout:
+    """Returns the round of that number, the same for the same seed."""
+    dice = random.Random(f"{seed}/{number}")
+    gangs: dict[str, Gang] = {}
+    objects: list[tuple[str, Object]] = []
+    wanted = 0
+    for name in "abcdef"[: dice.randint(2, 6)]:
+        count = dice.randint(2, 16)
+        least = count if dice.random() < 0.6 else dice.randint(2, count)
+        wanted += count
+        names = [f"{name}-{index:02d}" for index in range(count)]
+        gangs[name] = Gang(least, frozenset(f"{namespace}/{each}" for each in names))
+        objects.append((GROUPS, group(name, namespace, least)))
+        objects += [("pods", member(each, namespace, name, requests={"cpu": "1"})) for each in names]
+    dice.shuffle(objects)
+    half = dice.randint(0, len(objects))
+    room = max(2, round(wanted * dice.uniform(0.3, 0.9)))
+    nodes: list[Object] = []
+    while room > 0:
+        cpu = min(room, dice.randint(1, 8))
+        nodes.append(node(f"n{len(nodes)}", cpu=str(cpu)))
+        room -= cpu
+    return Layout(nodes, [wave for wave in (objects[:half], objects[half:]) if wave], gangs)
+
+
+def play(client: ApiClient, recorder: PodRecorder, made: Layout) -> Played:
+    """Plays a round before the scheduler that runs, and clears it away."""
+    began, before = time.monotonic(), len(recorder.events)
+    try:
+        client.create_all("nodes", made.nodes)
+        for wave in made.waves:
+            for resource in (GROUPS, "pods") if len(wave) % 2 else ("pods", GROUPS):
+                client.create_all(resource, [each for kind, each in wave if kind == resource])
+        _settle(recorder, began)
+        events = recorder.catch_up()[before:]
+        found = parts(events, made.gangs, time.monotonic())
+        nodes = {event.key for event in events if event.node}
+        counts = [(len(gang.members & nodes), gang.least) for gang in made.gangs.values()]
+        whole = sum(count >= least for count, least in counts)
+        return Played(longest(found), whole, sum(0 < count < least for count, least in counts))
+    finally:
+        _clear(client, {namespace for gang in made.gangs.values() for namespace in _namespaces(gang)})
+
+
+def _namespaces(gang: Gang) -> set[str]:
+    return {key.partition("/")[0] for key in gang.members}
+
+
+def _settle(recorder: PodRecorder, began: float) -> None:
+    """Waits until nothing has been bound for a while, or for as long as a round may take."""
+    count, since = -1, time.monotonic()
+    while (now := time.monotonic()) - since < _QUIET_SECONDS and now - began < _LONGEST_SECONDS:
+        bound = len(recorder.bound_at())
+        if bound != count:
+            count, since = bound, now
+        time.sleep(_POLL_SECONDS)
+
+
+def _clear(client: ApiClient, namespaces: set[str]) -> None:
+    for namespace in namespaces:
+        client.delete_all("pods", namespace)
+        client.delete_all(GROUPS, namespace)
+    client.delete_all("nodes")
+    wait_until(lambda: not any(client.list("pods", each) for each in namespaces), "the end of the round's pods")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Plays rounds, and prints those that were bad and a line for all; 1 if one was bad."""
+    parser = argparse.ArgumentParser(prog="python -m e2e.gangs.rounds", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args(arguments)
+    started = time.monotonic()
+    bad: list[int] = []
+    worst, whole = 0.0, 0
+    with ControlPlane.start(ControlPlaneOptions(bench=True)) as plane:
+        install_crd(plane)
+        plane.client.create("namespaces", {"metadata": {"name": "rounds"}})
+        (directory := plane.directory / "rounds").mkdir()
+        with BayplanProcess(directory, kubeconfig=install_bayplan(plane)) as process:
+            for number in range(options.rounds):
+                with PodRecorder(plane.client) as recorder:
+                    played = play(plane.client, recorder, layout(options.seed, number, "rounds"))
+                process.check_alive()
+                worst, whole = max(worst, played.longest_part), whole + played.whole
+                if not played.is_good:
+                    bad.append(number)
+                    print(f"round {number}: {played}", flush=True)
+                if number % 50 == 49:
+                    print(
+                        f"{number + 1} rounds: {len(bad)} bad, {whole} gangs whole, "
+                        f"longest part {worst:.3f} s, {time.monotonic() - started:.0f} s",
+                        flush=True,
+                    )
+    print(
+        f"{options.rounds} rounds of seed {options.seed}: {len(bad)} bad {bad[:20]}, {whole} gangs ran whole, "
+        f"the longest time in part {worst:.3f} s; {time.monotonic() - started:.0f} s"
+    )
+    return int(bool(bad))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
