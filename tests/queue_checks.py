@@ -14,7 +14,7 @@ def assert_consistent(queue: SchedulingQueue) -> None:
     _assert_sub_queues(queue._sub_queues)
     _assert_in_flight(queue._in_flight)
     _assert_moves(queue._moves)
-    queued = queue._sub_queues.pods
+    queued = queue._sub_queues.entities
     assert not any(pod.queued.uid in queued for pod in queue._in_flight), "a pod is queued and in flight"
 
 
@@ -41,8 +41,8 @@ def _assert_sub_queues(sub_queues: SubQueues) -> None:
     assert all(each.sub_queue is SubQueue.UNSCHEDULABLE for each in sub_queues._retries), "a time for no waiting pod"
     in_heaps = [queued.uid for heap in heaps.values() for queued in heap]
     assert len(in_heaps) == len(set(in_heaps)), "a pod stands in two heaps"
-    assert len(in_heaps) + len(sub_queues.waiting) == len(sub_queues.pods), "a pod is lost"
-    for uid, queued in sub_queues.pods.items():
+    assert len(in_heaps) + len(sub_queues.waiting) == len(sub_queues.entities), "a pod is lost"
+    for uid, queued in sub_queues.entities.items():
         assert queued.uid == uid, "a pod under another uid"
         is_gated = queued.sub_queue is SubQueue.GATED
         assert (queued.gating_plugin is not None) == is_gated, "a gate and its sub-queue disagree"

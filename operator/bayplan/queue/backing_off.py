@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from bayplan.queue.queued_pod import KeyedHeap, QueuedPodInfo, SortKey
+from bayplan.queue.queued_pod import KeyedHeap, QueuedEntity, SortKey
 
 
 @dataclass(slots=True, eq=False)
@@ -32,7 +32,7 @@ class BackingOffPods:
     `step` is how many pods are looked at in one go. While `is_searching`, there are more to look at.
     """
 
-    kind_of: Callable[[QueuedPodInfo], Hashable]
+    kind_of: Callable[[QueuedEntity], Hashable]
     step: int = sys.maxsize
     is_searching: bool = field(init=False, default=False)
     _all: KeyedHeap = field(init=False, default_factory=KeyedHeap)
@@ -48,11 +48,11 @@ class BackingOffPods:
     def __len__(self) -> int:
         return len(self._all)
 
-    def __iter__(self) -> Iterator[QueuedPodInfo]:
+    def __iter__(self) -> Iterator[QueuedEntity]:
         """Give the pods, in no particular order."""
         return iter(self._all)
 
-    def push(self, queued: QueuedPodInfo, key: SortKey) -> None:
+    def push(self, queued: QueuedEntity, key: SortKey) -> None:
         """Put the pod in, or move it when its key or its kind changed."""
         self._unpark(queued.uid)
         self._keys[queued.uid] = key
@@ -68,11 +68,11 @@ class BackingOffPods:
         # If it is tried and not rejected, the next one of its kind is worth a try.
         self._is_stale = bool(self._parked)
 
-    def peek(self) -> QueuedPodInfo | None:
+    def peek(self) -> QueuedEntity | None:
         """Return the pod whose back-off ends first, which stays."""
         return self._all.peek()
 
-    def peek_early(self) -> QueuedPodInfo | None:
+    def peek_early(self) -> QueuedEntity | None:
         """Return the first pod that is worth a try before its back-off is over; None if none is, or none in a step."""
         if self._is_stale:
             self._release()
@@ -88,7 +88,7 @@ class BackingOffPods:
         self.is_searching = True
         return None
 
-    def reject(self, queued: QueuedPodInfo) -> None:
+    def reject(self, queued: QueuedEntity) -> None:
         """Have the pods of this one's kind wait: it was rejected, whichever of them it would have been."""
         key = self.kind_of(queued)
         if key is None:
@@ -125,7 +125,7 @@ class BackingOffPods:
             del self._kinds[kind.key]
             self._is_stale = bool(self._parked)
 
-    def _park(self, queued: QueuedPodInfo, kind: Hashable) -> None:
+    def _park(self, queued: QueuedEntity, kind: Hashable) -> None:
         self._candidates.discard(queued.uid)
         self._parked.setdefault(kind, KeyedHeap()).push(queued, self._keys[queued.uid])
         self._parked_as[queued.uid] = kind

@@ -11,7 +11,7 @@ from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import EventResource
 from bayplan.queue.nominator import KeptRoom
-from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
@@ -153,7 +153,7 @@ class PodUpdates:
     def take(self, new: PodInfo) -> bool:
         """Replace the pod's object and requeue the pod if that may help; False if the pod is unknown."""
         in_flight = self.in_flight.get(new.uid)
-        queued = self.sub_queues.pods.get(new.uid)
+        queued = self.sub_queues.pod(new.uid)
         if in_flight is not None:
             self._update_in_flight(in_flight, new)
         elif queued is None:
@@ -182,7 +182,7 @@ class PodUpdates:
         for event in pod_changes(old, new, EventResource.TARGET_POD):
             self.in_flight.record(ObservedEvent(event, old, new, self.hint_maps[event], only_uid=new.uid))
 
-    def _wake(self, queued: QueuedPodInfo, old: PodInfo) -> None:
+    def _wake(self, queued: QueuedEntity, old: PodInfo) -> None:
         new = queued.pod_info
         events = pod_changes(old, new, EventResource.TARGET_POD)
         if queued.sub_queue is SubQueue.GATED:

@@ -1,4 +1,4 @@
-"""A pod on its way through the scheduling queue, and a heap of such pods from which any can leave."""
+"""What is on its way through the scheduling queue, and a heap of it from which any can leave."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ _COMPACT_ABOVE = 64
 
 
 class SubQueue(StrEnum):
-    """The part of the queue that a queued pod stands in: always exactly one."""
+    """The part of the queue that an entity stands in: always exactly one."""
 
     ACTIVE = "active"
     BACKOFF = "backoff"
@@ -28,24 +28,24 @@ class SubQueue(StrEnum):
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class QueuedPodInfo:
-    """A pending pod and the history of its attempts; `SchedulingQueue` alone changes it, a cycle reads it.
+class QueuedEntity:
+    """What is tried in one go, and the history of its attempts; `SchedulingQueue` alone changes it, a cycle reads it.
 
-    Times are seconds of the queue's clock. `timestamp` is when the pod last entered the queue as new or as failed.
-    `sequence` orders pods of equal timestamp. `backoff_expiration` is the whole second up to which the pod backs off.
-    `retry_at` is the one at which it is tried without an event, if it waits for a time.
+    `pod_info` says where it stands in the order, and what it is called. Times are seconds of the queue's clock.
+    `timestamp` is when the entity last entered the queue as new or as failed. `sequence` orders entities of equal
+    timestamp. `backoff_expiration` is the whole second up to which it backs off. `retry_at` is the one at which it is
+    tried without an event, if it waits for a time.
 
-    `rejector_plugins` are the plugins that may wake the pod: those that rejected it and the one gating it
-    (`gating_plugin`). A pod in flight has none, and no `sub_queue`.
-    `withdrawn_in` is the version of the pod whose nomination was withdrawn last, which its status may still name.
-    `flushed` is set while the pod is tried because of the time limit alone, without an event.
+    `rejector_plugins` are the plugins that may wake it: those that rejected it and the one gating it
+    (`gating_plugin`). An entity in flight has none, and no `sub_queue`.
+    `flushed` is set while it is tried because of the time limit alone, without an event.
     """
 
     pod_info: PodInfo
     timestamp: float
     sequence: int
     uid: str = field(init=False)
-    """The pod's identity, which no later version changes."""
+    """Its identity, which no later version changes."""
     profile: str = field(init=False)
     attempts: int = 0
     initial_attempt_timestamp: float | None = None
@@ -57,7 +57,6 @@ class QueuedPodInfo:
     rejector_plugins: frozenset[str] = NO_PLUGINS
     gating_plugin: str | None = None
     gating_message: str | None = None
-    withdrawn_in: PodInfo | None = None
     sub_queue: SubQueue | None = None
 
     def __post_init__(self) -> None:
@@ -65,7 +64,17 @@ class QueuedPodInfo:
         self.profile = self.pod_info.pod.spec.scheduler_name
 
     def __repr__(self) -> str:
-        return f"QueuedPodInfo({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"
+        return f"{type(self).__name__}({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class QueuedPodInfo(QueuedEntity):
+    """A pending pod.
+
+    `withdrawn_in` is the version of the pod whose nomination was withdrawn last, which its status may still name.
+    """
+
+    withdrawn_in: PodInfo | None = None
 
 
 def backoff_seconds(count: int, initial: int, maximum: int) -> int:
@@ -102,9 +111,9 @@ def release_time(expiration: int) -> float:
 
 
 class KeyedHeap:
-    """Pods by sort key, then by `sequence`, so that pods of equal keys keep the order in which they came.
+    """Entities by sort key, then by `sequence`, so that those of equal keys keep the order in which they came.
 
-    A pod that leaves is let go of at once. Its entry, which has only its UID, goes when it comes to the top, or when
+    One that leaves is let go of at once. Its entry, which has only its UID, goes when it comes to the top, or when
     dead entries outnumber live ones. Push, peek and discard are O(log n) amortised.
     """
 
@@ -112,35 +121,35 @@ class KeyedHeap:
 
     def __init__(self) -> None:
         self._heap: list[_Entry] = []
-        self._live: dict[str, tuple[_Entry, QueuedPodInfo]] = {}
+        self._live: dict[str, tuple[_Entry, QueuedEntity]] = {}
         self._versions = count()
 
     def __len__(self) -> int:
         return len(self._live)
 
-    def __iter__(self) -> Iterator[QueuedPodInfo]:
-        """Give the pods, in no particular order."""
+    def __iter__(self) -> Iterator[QueuedEntity]:
+        """Give the entities, in no particular order."""
         return (queued for _, queued in self._live.values())
 
-    def push(self, queued: QueuedPodInfo, key: SortKey) -> None:
-        """Put the pod in, or move it when its key changed."""
+    def push(self, queued: QueuedEntity, key: SortKey) -> None:
+        """Put the entity in, or move it when its key changed."""
         uid = queued.uid
         known = self._live.get(uid)
         if known is not None and known[0][:2] == (key, queued.sequence):
             return
-        # The version tells the entries of a pod apart.
+        # The version tells the entries of an entity apart.
         entry = (key, queued.sequence, next(self._versions), uid)
         self._live[uid] = entry, queued
         heappush(self._heap, entry)
         self._compact()
 
     def discard(self, uid: str) -> None:
-        """Take the pod out, wherever it stands."""
+        """Take the entity out, wherever it stands."""
         if self._live.pop(uid, None) is not None:
             self._compact()
 
-    def peek(self) -> QueuedPodInfo | None:
-        """Return the first pod, which stays."""
+    def peek(self) -> QueuedEntity | None:
+        """Return the first entity, which stays."""
         heap = self._heap
         while heap:
             held = self._live.get(heap[0][3])

@@ -24,7 +24,7 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status
 from bayplan.metrics.instruments import Histogram
-from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedEntity
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ def _object_bytes(changed: object | None) -> int:
     return _BYTES_PER_ENCODED_BYTE * encoded_size(changed.pod if isinstance(changed, PodInfo) else changed)
 
 
-def is_pod_worth_requeuing(queued: QueuedPodInfo, observed: ObservedEvent, failures: Counter[str]) -> bool:
+def is_pod_worth_requeuing(queued: QueuedEntity, observed: ObservedEvent, failures: Counter[str]) -> bool:
     """Return whether the event brings the pod back: only hints of plugins that rejected it are called.
 
     A hint that raises counts as a yes: a pod tried in vain costs little, a pod forgotten is lost. The first failure
@@ -177,7 +177,7 @@ def is_pod_worth_requeuing(queued: QueuedPodInfo, observed: ObservedEvent, failu
     )
 
 
-def is_in_flight_pod_worth_requeuing(queued: QueuedPodInfo, missed: Iterable[ObservedEvent]) -> bool:
+def is_in_flight_pod_worth_requeuing(queued: QueuedEntity, missed: Iterable[ObservedEvent]) -> bool:
     """Return whether one of the events that came during the pod's attempt brings it back.
 
     Upstream: determineSchedulingHintForInFlightPod.
@@ -186,7 +186,7 @@ def is_in_flight_pod_worth_requeuing(queued: QueuedPodInfo, missed: Iterable[Obs
     return any(is_pod_worth_requeuing(queued, observed, failures) for observed in missed)
 
 
-def worth_requeuing(observed: ObservedEvent, profiles: Mapping[str, QueueProfile]) -> Callable[[QueuedPodInfo], bool]:
+def worth_requeuing(observed: ObservedEvent, profiles: Mapping[str, QueueProfile]) -> Callable[[QueuedEntity], bool]:
     """Return what tells, as `is_pod_worth_requeuing`, which of many pods one event brings back; it asks nothing twice.
 
     Hints about nodes look at nothing of a pod but what filters look at, so pods of one shape that the same plugins
@@ -196,7 +196,7 @@ def worth_requeuing(observed: ObservedEvent, profiles: Mapping[str, QueueProfile
     known: dict[Hashable, bool] = {}
     is_about_node = observed.event.resource is EventResource.NODE
 
-    def is_worth(queued: QueuedPodInfo) -> bool:
+    def is_worth(queued: QueuedEntity) -> bool:
         shape = profiles[queued.profile].shape_or_none(queued.pod_info) if is_about_node else None
         if shape is None:
             return is_pod_worth_requeuing(queued, observed, failures)
@@ -226,7 +226,7 @@ def _measured(
 
 
 def _any_queues(
-    plugin: str, hints: _Hints, queued: QueuedPodInfo, observed: ObservedEvent, failures: Counter[str]
+    plugin: str, hints: _Hints, queued: QueuedEntity, observed: ObservedEvent, failures: Counter[str]
 ) -> bool:
     try:
         for hint in hints:

@@ -10,7 +10,7 @@ from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
 from bayplan.queue.nominator import KeptRoom, Nominator
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo, SortKey, backoff_expiration
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo, SortKey, backoff_expiration
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
@@ -83,7 +83,7 @@ class SchedulingQueue:
         Raises:
             ValueError: no profile has the pod's schedulerName.
         """
-        if pod.uid in self._sub_queues.pods or self._in_flight.get(pod.uid) is not None:
+        if pod.uid in self._sub_queues.entities or self._in_flight.get(pod.uid) is not None:
             self.update(pod)
             return
         if pod.pod.spec.scheduler_name not in self.profiles:
@@ -103,7 +103,7 @@ class SchedulingQueue:
 
         One in flight is dropped when it is handed back, unless a later version of it comes before.
         """
-        queued = self._sub_queues.pods.get(uid)
+        queued = self._sub_queues.pod(uid)
         if queued is not None:
             self._sub_queues.leave(queued)
         in_flight = self._in_flight.get(uid)
@@ -121,9 +121,10 @@ class SchedulingQueue:
         scheduler has nothing better to do. A pod backing off after an error always waits.
         """
         queued = self._sub_queues.pop()
-        if queued is not None:
-            queued.attempts += 1
-            self._in_flight.start(queued)
+        if not isinstance(queued, QueuedPodInfo):
+            return None
+        queued.attempts += 1
+        self._in_flight.start(queued)
         return queued
 
     def begin_bind(self, uid: str) -> None:
@@ -162,7 +163,7 @@ class SchedulingQueue:
         if ends_nomination:
             self.withdraw(uid)
         in_flight = self._in_flight.get(uid)
-        if uid in sub_queues.pods or (in_flight is not None and in_flight.deleted):
+        if uid in sub_queues.entities or (in_flight is not None and in_flight.deleted):
             self._in_flight.done(uid)
             return
         if in_flight is not None:
@@ -201,7 +202,7 @@ class SchedulingQueue:
     def nominate(self, pod: PodInfo, node: str) -> None:
         """Keep room on `node` for the pod, in place of any earlier nomination, whose room others may now use."""
         self._kept_room.keep(pod, node)
-        if queued := self._sub_queues.pods.get(pod.uid):
+        if queued := self._sub_queues.pod(pod.uid):
             # It is like no other now.
             self._sub_queues.sort(queued)
 
@@ -240,7 +241,7 @@ class SchedulingQueue:
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
 
-    def _kind_of(self, queued: QueuedPodInfo) -> Hashable:
+    def _kind_of(self, queued: QueuedEntity) -> Hashable:
         """Return what tells the pod from those that any attempt ends alike for; None if there are none."""
         pod = queued.pod_info
         shape = self.profiles[queued.profile].shape_or_none(pod)
@@ -305,11 +306,11 @@ class SchedulingQueue:
 
     def uids(self) -> set[str]:
         """Return every pod the queue counts as existing, queued or in flight."""
-        return {*self._sub_queues.pods, *(pod.queued.uid for pod in self._in_flight if not pod.deleted)}
+        return {*self._sub_queues.entities, *(pod.queued.uid for pod in self._in_flight if not pod.deleted)}
 
     def queued(self) -> list[QueuedPodInfo]:
         """Return every pod that stands in a sub-queue, in no particular order; those in flight stand in none."""
-        return [*self._sub_queues.pods.values()]
+        return [each for each in self._sub_queues.entities.values() if isinstance(each, QueuedPodInfo)]
 
     def in_flight(self) -> list[PodInfo]:
         """Return the pods that are being tried or bound, but for those that were deleted meanwhile."""
@@ -318,14 +319,14 @@ class SchedulingQueue:
     def get(self, uid: str) -> QueuedPodInfo | None:
         """Return the pod, queued or in flight; None when unknown or deleted."""
         in_flight = self._in_flight.get(uid)
-        return in_flight.queued if in_flight is not None and not in_flight.deleted else self._sub_queues.pods.get(uid)
+        return in_flight.queued if in_flight is not None and not in_flight.deleted else self._sub_queues.pod(uid)
 
     def newest(self, uid: str) -> PodInfo | None:
         """Return the newest version of the pod that the queue received; None when unknown or deleted."""
         in_flight = self._in_flight.get(uid)
         if in_flight is not None and not in_flight.deleted:
             return in_flight.pod_info
-        queued = self._sub_queues.pods.get(uid)
+        queued = self._sub_queues.pod(uid)
         return None if queued is None else queued.pod_info
 
     def is_alive(self, uid: str) -> bool:

@@ -15,6 +15,7 @@ from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.queued_pod import (
     NO_PLUGINS,
     KeyedHeap,
+    QueuedEntity,
     QueuedPodInfo,
     SortKey,
     SubQueue,
@@ -47,22 +48,22 @@ class UnschedulablePods:
     __slots__ = ("_by_plugin", "gated", "rejected")
 
     def __init__(self) -> None:
-        self.rejected: OrderedDict[str, QueuedPodInfo] = OrderedDict()
+        self.rejected: OrderedDict[str, QueuedEntity] = OrderedDict()
         """Those that no gate holds, by UID."""
-        self.gated: dict[str, QueuedPodInfo] = {}
-        self._by_plugin: dict[tuple[str, str], dict[str, QueuedPodInfo]] = {}
+        self.gated: dict[str, QueuedEntity] = {}
+        self._by_plugin: dict[tuple[str, str], dict[str, QueuedEntity]] = {}
 
     def __len__(self) -> int:
         return len(self.rejected) + len(self.gated)
 
-    def add(self, queued: QueuedPodInfo) -> None:
+    def add(self, queued: QueuedEntity) -> None:
         """Take in a pod whose `sub_queue` is GATED or UNSCHEDULABLE."""
         uid = queued.uid
         (self.gated if queued.sub_queue is SubQueue.GATED else self.rejected)[uid] = queued
         for plugin in queued.rejector_plugins:
             self._by_plugin.setdefault((queued.profile, plugin), {})[uid] = queued
 
-    def remove(self, queued: QueuedPodInfo) -> None:
+    def remove(self, queued: QueuedEntity) -> None:
         """Let the pod go."""
         uid = queued.uid
         (self.gated if queued.sub_queue is SubQueue.GATED else self.rejected).pop(uid)
@@ -72,7 +73,7 @@ class UnschedulablePods:
             if not bucket:
                 del self._by_plugin[queued.profile, plugin]
 
-    def oldest(self) -> QueuedPodInfo | None:
+    def oldest(self) -> QueuedEntity | None:
         """Return the ungated pod that waits longest."""
         return next(iter(self.rejected.values()), None)
 
@@ -80,7 +81,7 @@ class UnschedulablePods:
         """Return whether a pod is here that one of these plugins may wake."""
         return any((profile, plugin) in self._by_plugin for profile, plugins in hint_map.items() for plugin in plugins)
 
-    def held_by(self, hint_map: QueueingHintMap) -> Iterator[QueuedPodInfo]:
+    def held_by(self, hint_map: QueueingHintMap) -> Iterator[QueuedEntity]:
         """Give the pods that one of these plugins may wake, of a gated one its gate; those that leave are left out."""
         if not self:
             return
@@ -91,7 +92,7 @@ class UnschedulablePods:
                 ):
                     yield queued
 
-    def _waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedPodInfo]:
+    def _waiting_for(self, profile: str, plugins: Iterable[str]) -> list[QueuedEntity]:
         """Return the profile's pods, gated ones too, that any of these plugins may wake; each once."""
         buckets = [bucket for plugin in plugins if (bucket := self._by_plugin.get((profile, plugin)))]
         if len(buckets) == 1:
@@ -101,7 +102,7 @@ class UnschedulablePods:
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class SubQueues:
-    """Keeps every queued pod in exactly one sub-queue; only this class moves pods, and it reports each move.
+    """Keeps every queued entity in exactly one sub-queue; only this class moves them, and it reports each move.
 
     `max_in_unschedulable` is in seconds of `clock`, `step` the number of pods that time moves in one go.
     """
@@ -111,9 +112,9 @@ class SubQueues:
     max_in_unschedulable: float
     sort_key: Callable[[PodInfo, float], SortKey]
     metrics: Metrics | None
-    kind_of: Callable[[QueuedPodInfo], Hashable]
+    kind_of: Callable[[QueuedEntity], Hashable]
     step: int = sys.maxsize
-    pods: dict[str, QueuedPodInfo] = field(init=False, default_factory=dict)
+    entities: dict[str, QueuedEntity] = field(init=False, default_factory=dict)
     waiting: UnschedulablePods = field(init=False, default_factory=UnschedulablePods)
 
     def __post_init__(self) -> None:
@@ -129,11 +130,11 @@ class SubQueues:
 
     # Moves.
 
-    def enter(self, queued: QueuedPodInfo, to: SubQueue, event: str, gate: Status = SUCCESS) -> None:
+    def enter(self, queued: QueuedEntity, to: SubQueue, event: str, gate: Status = SUCCESS) -> None:
         """Move the pod, from another sub-queue or from outside; `gate` is the refusal that holds it in GATED."""
         came_from = _METRIC_LABELS.get(queued.sub_queue) if queued.sub_queue is not None else None
         self._vacate(queued)
-        self.pods[queued.uid] = queued
+        self.entities[queued.uid] = queued
         queued.gating_plugin = queued.gating_message = None
         if not gate.ok:
             queued.gating_plugin, queued.gating_message = gate.plugin, gate.message
@@ -152,7 +153,7 @@ class SubQueues:
         if self.metrics is not None and _METRIC_LABELS[to] != came_from:
             self.metrics.incoming_pods.add(_METRIC_LABELS[to], event)
 
-    def requeue(self, queued: QueuedPodInfo, event: str) -> None:
+    def requeue(self, queued: QueuedEntity, event: str) -> None:
         """Move the pod towards its next attempt: it is active once its back-off is over, unless a gate holds it.
 
         Upstream: requeuePodWithQueueingStrategy.
@@ -169,22 +170,22 @@ class SubQueues:
         else:
             self.enter(queued, SubQueue.ACTIVE, event)
 
-    def wait(self, queued: QueuedPodInfo, event: str, retry_at: float | None) -> None:
+    def wait(self, queued: QueuedEntity, event: str, retry_at: float | None) -> None:
         """Keep the pod in UNSCHEDULABLE until an event helps it, or the whole second after `retry_at` comes."""
         self.enter(queued, SubQueue.UNSCHEDULABLE, event)
         if retry_at is not None:
             queued.retry_at = ceil(retry_at)
             self._retries.push(queued, (queued.retry_at,))
 
-    def leave(self, queued: QueuedPodInfo) -> None:
+    def leave(self, queued: QueuedEntity) -> None:
         """Take the pod out of the queue and clear what rejected it."""
         self._vacate(queued)
-        del self.pods[queued.uid]
+        del self.entities[queued.uid]
         self._retries.discard(queued.uid)
         self.set_rejectors(queued, NO_PLUGINS)
         queued.sub_queue = None
 
-    def pop(self) -> QueuedPodInfo | None:
+    def pop(self) -> QueuedEntity | None:
         """Take out the next pod to try; without an active one, the first worth it that backs off after a rejection.
 
         None if there is none, or if no step of the search found one.
@@ -197,7 +198,7 @@ class SubQueues:
         self.leave(queued)
         return queued
 
-    def sort(self, queued: QueuedPodInfo) -> None:
+    def sort(self, queued: QueuedEntity) -> None:
         """Put a pod that stands in a heap where its sort key belongs."""
         key = self.sort_key(queued.pod_info, queued.timestamp)
         if queued.sub_queue is SubQueue.ACTIVE:
@@ -205,7 +206,7 @@ class SubQueues:
         elif queued.sub_queue in self._heaps:
             self._heaps[queued.sub_queue].push(queued, (queued.backoff_expiration, *key))
 
-    def set_rejectors(self, queued: QueuedPodInfo, plugins: frozenset[str]) -> None:
+    def set_rejectors(self, queued: QueuedEntity, plugins: frozenset[str]) -> None:
         """Set which plugins may wake the pod; it must not be waiting meanwhile."""
         if self.metrics is not None:
             for plugin in queued.rejector_plugins - plugins:
@@ -224,12 +225,12 @@ class SubQueues:
         """Sort by `sort_key`, and requeue the pods of the `changed` profiles, by their new gates."""
         self.profiles, self.sort_key = profiles, sort_key
         self.backoff.news()
-        for queued in list(self.pods.values()):
+        for queued in list(self.entities.values()):
             if queued.profile in changed:
                 self.requeue(queued, event)
             self.sort(queued)
 
-    def _vacate(self, queued: QueuedPodInfo) -> None:
+    def _vacate(self, queued: QueuedEntity) -> None:
         if queued.sub_queue in self._heaps:
             self._heaps[queued.sub_queue].discard(queued.uid)
         elif queued.sub_queue is not None:
@@ -279,6 +280,11 @@ class SubQueues:
         return min(times, default=None)
 
     # Questions.
+
+    def pod(self, uid: str) -> QueuedPodInfo | None:
+        """Return the pod of this uid, if it stands in a sub-queue of its own."""
+        queued = self.entities.get(uid)
+        return queued if isinstance(queued, QueuedPodInfo) else None
 
     def has_ready(self) -> bool:
         """Return whether `pop` would give a pod, or cannot tell yet."""
