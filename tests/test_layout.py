@@ -44,6 +44,7 @@ def test_every_pin_is_exact_and_every_range_has_its_pin_in_it():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     asked = [
         *project["project"]["dependencies"],
+        *(line for extra in project["project"]["optional-dependencies"].values() for line in extra),
         *(line for group in project["dependency-groups"].values() for line in group),
     ]
     ranges = {each.name.lower(): each.specifier for each in map(Requirement, asked)}

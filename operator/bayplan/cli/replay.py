@@ -63,7 +63,7 @@ class _Flags:
     results: Path | None = flag(
         "--results FILE", "Where each result is added as a line of JSON; what is there is not run again."
     )
-    plot: Path | None = flag("--plot FILE", "Where to draw nodes over time, of the first seed, as SVG.")
+    plot: Path | None = flag("--plot FILE", "Where to draw nodes over time, of the first seed: .svg, .png or .html.")
     output: str = flag("--output -o text|json", "For people, or for programs.", default="text")
 
 
@@ -84,7 +84,7 @@ def replay(flags: _Flags) -> None:
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.cli import nothing_collected  # noqa: PLC0415
     from bayplan.replay.generators import GENERATORS  # noqa: PLC0415
-    from bayplan.replay.plot import svg  # noqa: PLC0415
+    from bayplan.replay.plot import check_drawable, draw  # noqa: PLC0415
     from bayplan.replay.runs import keep_result, outcomes, results_in  # noqa: PLC0415
     from bayplan.replay.summary import print_summary, replayed  # noqa: PLC0415
     from bayplan.simulate.report import encode  # noqa: PLC0415
@@ -101,6 +101,8 @@ def replay(flags: _Flags) -> None:
         )
     if flags.plot is not None and str(flags.plot) in {flags.trace, str(flags.results)}:
         raise click.UsageError(f"--plot: {flags.plot} is read or written as another file")
+    if flags.plot is not None:
+        check_drawable(flags.plot)
     with nothing_collected():
         runs, configurations = _runs(flags)
     done = {} if flags.results is None else results_in(flags.results)
@@ -121,7 +123,7 @@ def replay(flags: _Flags) -> None:
     else:
         print_summary(Printer(sys.stdout), results)
     if flags.plot is not None:
-        flags.plot.write_text(svg([(name, each[0]) for name, each in named.items()]))
+        draw(flags.plot, [(name, each[0]) for name, each in named.items()])
 
 
 def _runs(flags: _Flags) -> "tuple[dict[str, list[Run]], dict[str, SchedulerConfiguration]]":

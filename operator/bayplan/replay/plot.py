@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from pathlib import Path
 from typing import Final
 
+from bayplan.config.errors import InputError
 from bayplan.replay.outcome import Outcome
 from bayplan.shown_text import printable
 
@@ -13,6 +15,44 @@ _LEFT: Final = 60
 _TOP: Final = 30
 _COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
 """Those of Okabe and Ito, which colour-blind people tell apart."""
+_PAGE: Final = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><title>bayplan replay</title></head>
+<body style="max-width: 60rem; margin: auto">
+{}</body>
+</html>
+"""
+
+
+def check_drawable(path: Path) -> None:
+    """Refuse a file that could not be drawn, before hours are spent on it.
+
+    Raises:
+        InputError: PNG is asked for, and what makes it is not installed.
+    """
+    if path.suffix.lower() == ".png":
+        try:
+            import resvg_py  # noqa: F401, PLC0415 - an extra
+        except ImportError:
+            raise InputError("--plot: PNG needs the package resvg-py: pip install 'bayplan[png]'") from None
+
+
+def draw(path: Path, outcomes: Sequence[tuple[str, Outcome]]) -> None:
+    """Write the picture of some named outcomes, at least one: PNG or a page of HTML by its ending, and SVG otherwise.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    picture = svg(outcomes)
+    match path.suffix.lower():
+        case ".png":
+            from resvg_py import svg_to_bytes  # noqa: PLC0415 - an extra
+
+            path.write_bytes(svg_to_bytes(svg_string=picture, zoom=2))
+        case ".html":
+            path.write_text(_PAGE.format(picture))
+        case _:
+            path.write_text(picture)
 
 
 def svg(outcomes: Sequence[tuple[str, Outcome]]) -> str:
