@@ -1,5 +1,7 @@
 import gzip
+import io
 import json
+import sys
 
 import pytest
 from tests.cli.test_main import ROOT, exit_code, shell
@@ -126,3 +128,27 @@ def test_a_picture_takes_the_place_of_no_other_file(capsys, tmp_path):
     assert exit_code("replay", "trace", "--plot", "trace") == 2
     assert "--plot: trace is read or written as another file" in capsys.readouterr().err
     assert (tmp_path / "trace").read_text() == "kept"
+
+
+def test_a_terminal_has_a_bar_of_what_is_done(monkeypatch):
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    assert exit_code("replay", "openb", *SMALL, "--seeds", "2") == 0
+    shown = terminal.getvalue()
+    assert "Replaying" in shown
+    assert "2/2" in shown
+    assert shown.endswith("\x1b[2K"), "it is gone at the end"
+
+
+def test_a_picture_is_in_the_format_of_its_ending(tmp_path):
+    assert exit_code("replay", "openb", *SMALL, "--plot", "nodes.png") == 0
+    assert (tmp_path / "nodes.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_picture_that_cannot_be_made_is_told_before_anything_is_replayed(monkeypatch, capsys, tmp_path):
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    assert exit_code("replay", "openb", "--plot", "nodes.png") == 2
+    assert capsys.readouterr().err == "--plot: PNG needs the package resvg-py: pip install 'bayplan[png]'\n"
+    assert [*tmp_path.iterdir()] == []

@@ -8,7 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 # mallopt(3), <malloc.h>
 _M_TRIM_THRESHOLD: Final = -1
@@ -69,6 +72,18 @@ AFTER_SECONDS: Final = 1.0
 _EVERY: Final = 64
 
 
+def progress_bar(text: str, *, auto_refresh: bool) -> "Progress":
+    """Return a bar on standard error, which is to be a terminal, with how many are done and how long the rest takes."""
+    from rich.console import Console  # noqa: PLC0415  slow to import, and not needed by programs
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # What a thread of its own draws need not be smooth.
+    return Progress(
+        *columns, console=Console(file=sys.stderr), transient=True, auto_refresh=auto_refresh, refresh_per_second=2
+    )
+
+
 def with_progress(
     steps: Callable[[], T | None], total: int, *, hidden: bool = False, after_seconds: float = AFTER_SECONDS
 ) -> Iterator[T]:
@@ -80,11 +95,7 @@ def with_progress(
         while (step := steps()) is not None:
             yield step
         return
-    from rich.console import Console  # noqa: PLC0415  slow to import, and not needed by programs
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (TextColumn("Deciding"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    bar = Progress(*columns, console=Console(file=sys.stderr), transient=True, auto_refresh=False)
+    bar = progress_bar("Deciding", auto_refresh=False)
     task = bar.add_task("", total=total)
     started, done, is_shown = time.monotonic(), 0, False
     try:

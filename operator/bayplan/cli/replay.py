@@ -1,18 +1,20 @@
 """`bayplan replay`: what a configuration costs over a day of pods that come and go."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.exceptions import Exit
 
+from bayplan.cli import FAILED, tell_line
 from bayplan.cli.flags import command
+from bayplan.cli.process import progress_bar
 from bayplan.cli.trace import DEFAULT_HOURS, DEFAULT_SCALE, HINTS, HOURS, SCALE
 from bayplan.config.errors import InputError, quote
 from bayplan.config.flags import FILE_TEXT, flag, seconds
-from bayplan.shown_text import counted
 
 if TYPE_CHECKING:
     from bayplan.config.types import SchedulerConfiguration
@@ -20,7 +22,6 @@ if TYPE_CHECKING:
     from bayplan.replay.runs import Run
 
 _DEFAULT: Final = "bayplan's default"
-_LINE: Final = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,9 @@ class _Flags:
         "--results FILE", "Where each result is added as a line of JSON; what is there is not run again."
     )
     plot: Path | None = flag("--plot FILE", "Where to draw nodes over time, of the first seed: .svg, .png or .html.")
+    dask: str | None = flag(
+        "--dask ADDRESS", "The scheduler of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers replay."
+    )
     output: str = flag("--output -o text|json", "For people, or for programs.", default="text")
 
 
@@ -72,6 +76,7 @@ class _Flags:
         "bayplan replay ci-fleet --scale 0.1 --config examples/most-allocated.yaml --config now.yaml",
         "bayplan replay openb --hours 48 --scale 0.05 --seeds 10 --results results.jsonl",
         "bayplan replay trace.jsonl.gz --scale-down-after 5m --plot nodes.svg",
+        "bayplan replay ci-fleet --seeds 20 --results results.jsonl --dask tcp://10.0.0.1:8786",
     ),
 )
 def replay(flags: _Flags) -> None:
@@ -85,7 +90,7 @@ def replay(flags: _Flags) -> None:
     from bayplan.cli import nothing_collected  # noqa: PLC0415
     from bayplan.replay.generators import GENERATORS  # noqa: PLC0415
     from bayplan.replay.plot import check_drawable, draw  # noqa: PLC0415
-    from bayplan.replay.runs import keep_result, outcomes, results_in  # noqa: PLC0415
+    from bayplan.replay.runs import keep_result, results_in  # noqa: PLC0415
     from bayplan.replay.summary import print_summary, replayed  # noqa: PLC0415
     from bayplan.simulate.report import encode  # noqa: PLC0415
     from bayplan.simulate.tables import Printer  # noqa: PLC0415
@@ -112,7 +117,7 @@ def replay(flags: _Flags) -> None:
     missing = [
         each for key, each in {each.key: each for some in runs.values() for each in some}.items() if key not in done
     ]
-    for run, outcome in _told(outcomes(missing, configurations), len(missing)):
+    for run, outcome in _replayed(missing, configurations, flags.dask):
         done[run.key] = outcome
         if flags.results is not None:
             keep_result(flags.results, run, outcome)
@@ -154,15 +159,31 @@ def _runs(flags: _Flags) -> "tuple[dict[str, list[Run]], dict[str, SchedulerConf
     return runs, {digest_of(each.configuration): each.configuration for each in each_configured}
 
 
-def _told(done: "Iterable[tuple[Run, Outcome]]", total: int) -> "Iterator[tuple[Run, Outcome]]":
-    """Yield what is done; on a terminal a line says how many runs there are and were."""
+def _replayed(
+    runs: "Sequence[Run]", configurations: "Mapping[str, SchedulerConfiguration]", address: str | None
+) -> "Iterator[tuple[Run, Outcome]]":
+    """Yield what is done, by processes or by the cluster at an address; on a terminal a bar shows how much that is."""
+    if address is None:
+        from bayplan.replay.runs import outcomes  # noqa: PLC0415
 
-    def tell(text: str) -> None:
-        if sys.stderr.isatty():
-            click.echo(f"\r{text:<{_LINE}}\r", nl=False, err=True)
+        yield from _told(outcomes(runs, configurations), len(runs))
+        return
+    try:
+        from bayplan.replay.dask_cluster import ClusterError, outcomes_on  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise InputError("--dask: needs the package distributed: pip install 'bayplan[dask]'") from None
+    if not runs:
+        return
+    try:
+        yield from _told(outcomes_on(address, runs, configurations), len(runs))
+    except ClusterError as error:
+        tell_line(f"--dask: {error}")
+        raise Exit(FAILED) from None
 
-    tell(f"0 of {counted(total, 'replay')} done")
-    for number, each in enumerate(done, 1):
-        tell(f"{number} of {counted(total, 'replay')} done")
-        yield each
-    tell("")
+
+def _told(done: "Iterator[tuple[Run, Outcome]]", total: int) -> "Iterator[tuple[Run, Outcome]]":
+    if not sys.stderr.isatty() or not total:
+        yield from done
+        return
+    with progress_bar("Replaying", auto_refresh=True) as bar:
+        yield from bar.track(done, total=total)

@@ -1,14 +1,15 @@
-"""Many replays, in as many processes as there are cores, and the file of those that are done."""
+"""Many replays, by whatever executes them, and the file of those that are done."""
 
 import errno
 import os
 import signal
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import structs
@@ -45,6 +46,18 @@ class TraceSource(msgspec.Struct, frozen=True, rename="camel"):
         """The trace, read or made anew unless it was the last one."""
         return _trace(self)
 
+    def text(self) -> bytes:
+        """Return what the file holds.
+
+        Raises:
+            InputError: it cannot be read, or is not what it was.
+        """
+        file = InputFile(self.name)
+        text = read_file(file)
+        if _digest(text) != self.digest:
+            raise InputError(f"{file.shown}: is no more what it was when the replay began")
+        return text
+
 
 class Run(msgspec.Struct, frozen=True, rename="camel"):
     """One replay: a trace, a configuration, what becomes of nodes, and who replays."""
@@ -60,6 +73,10 @@ class Run(msgspec.Struct, frozen=True, rename="camel"):
         return structs.replace(self, source=structs.replace(self.source, name="")) if self.source.digest else self
 
 
+class OtherVersionError(Exception):
+    """Raised where a run is of another version of bayplan than who is to replay it."""
+
+
 class Done(msgspec.Struct, frozen=True, rename="camel"):
     """A run with its outcome: a line of the file of results."""
 
@@ -72,18 +89,15 @@ _last: dict[TraceSource, Trace] = {}
 """The trace that was asked for last, which most runs one after the other share."""
 
 
-def _trace(source: TraceSource) -> Trace:
+def _trace(source: TraceSource, text: bytes | None = None) -> Trace:
+    """The trace of a source; `text` is what its file holds, for where that is not to be read."""
     known = _last.get(source)
     if known is None:
         _last.clear()
         if source.name in GENERATORS:
             known = generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale, hints=source.hints)
         else:
-            file = InputFile(source.name)
-            text = read_file(file)
-            if _digest(text) != source.digest:
-                raise InputError(f"{file.shown}: is no more what it was when the replay began")
-            known = decode_trace(file, text)
+            known = decode_trace(InputFile(source.name), source.text() if text is None else text)
         _last[source] = known
     return known
 
@@ -161,7 +175,10 @@ def keep_result(path: Path, run: Run, outcome: Outcome) -> None:
 def outcomes(
     runs: Sequence[Run], configurations: Mapping[str, SchedulerConfiguration]
 ) -> Iterator[tuple[Run, Outcome]]:
-    """Replay each run, whose configuration stands under its digest, and yield each as it is done."""
+    """Replay each run in as many processes as there are cores, and yield each as it is done.
+
+    The configuration of a run stands under its digest.
+    """
     workers = min(len(runs), os.cpu_count() or 1)
     if workers <= 1:
         for run in runs:
@@ -170,10 +187,44 @@ def outcomes(
     # A worker ends on Ctrl-C without a word.
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, signal.signal, (signal.SIGINT, signal.SIG_DFL)) as executor:
-        started = {executor.submit(_outcome, run, configurations[run.configuration_digest]): run for run in runs}
-        for future in as_completed(started):
+        yield from outcomes_by(executor, runs, configurations)
+
+
+def outcomes_by(
+    executor: Executor,
+    runs: Sequence[Run],
+    configurations: Mapping[str, SchedulerConfiguration],
+    *,
+    texts: Mapping[str, Any] | None = None,
+    look: Callable[[], object] = lambda: None,
+    look_seconds: float | None = None,
+) -> Iterator[tuple[Run, Outcome]]:
+    """Have an executor replay each run, and yield each as it is done.
+
+    `texts` has what files of traces hold by their digests, as the executor takes it, for where they cannot be read.
+    `look` is called whenever nothing was done for `look_seconds`. What it raises ends the runs, and so does what a run
+    raises.
+    """
+    given = texts or {}
+    started = {
+        executor.submit(_outcome, run, configurations[run.configuration_digest], given.get(run.source.digest)): run
+        for run in runs
+    }
+    left = {*started}
+    while left:
+        done, left = wait(left, look_seconds, FIRST_COMPLETED)
+        for future in done:
             yield started[future], future.result()
+        if not done:
+            look()
 
 
-def _outcome(run: Run, configuration: SchedulerConfiguration) -> Outcome:
-    return Replay(run.source.trace, configuration, run.settings).run()
+_turn: Final = threading.Lock()
+"""A worker of Dask may have threads: replays in them take turns, as they share what the process keeps."""
+
+
+def _outcome(run: Run, configuration: SchedulerConfiguration, text: bytes | None = None) -> Outcome:
+    if run.version != __version__:
+        raise OtherVersionError(f"has bayplan {__version__}, and {run.version} is needed")
+    with _turn:
+        return Replay(_trace(run.source, text), configuration, run.settings).run()
