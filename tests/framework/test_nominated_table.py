@@ -38,6 +38,24 @@ def test_no_table_is_copied_again_however_many_priorities_are_nominated():
     assert scene.gone == []
 
 
+def test_the_own_nomination_of_a_pod_makes_no_table():
+    cache, nominator = Cache(), Nominator()
+    cache.set_node(make_node("n1"))
+    nominations = Nominations(cache.nodes, nominator, lambda table: None)
+    preemptor, alike, higher, lower = (
+        make_pod_info(name, uid=name, priority=priority)
+        for name, priority in (("preemptor", 5), ("alike", 5), ("higher", 9), ("lower", 0))
+    )
+    nominator.add(preemptor, "n1")
+    assert nominations.seen_by(preemptor) is None
+    assert nominations.seen_by(lower).pods == {0: [preemptor]}
+    nominator.add(higher, "n1")
+    assert nominations.seen_by(preemptor).pods == {0: [higher]}
+    nominator.add(alike, "n1")
+    assert nominations.seen_by(preemptor) is nominations.seen_by(alike)
+    assert nominations.seen_by(preemptor).others(0, preemptor) == [higher, alike]
+
+
 def test_tables_are_let_go_of_when_together_they_take_too_many_bytes():
     one = Scene().seen_in_turn()[-1].nbytes
     scene = Scene(limit=6 * one)

@@ -98,3 +98,14 @@ def test_the_oldest_nomination_that_lasts_has_its_age():
     assert (nominator.count(), nominator.oldest_age()) == (1, 10.0)
     nominator.add(info("b"), "n2")
     assert nominator.oldest_age() == 0.0
+
+
+def test_a_pod_does_not_count_besides_itself():
+    nominator = Nominator()
+    for name, priority in (("one", 5), ("two", 5), ("three", 9)):
+        nominator.add(make_pod_info(name, uid=name, priority=priority), "n1")
+    assert nominator.lowest_priority_from(0, besides="one") == 5
+    nominator.delete("two")
+    assert nominator.lowest_priority_from(0, besides="one") == 9
+    assert nominator.lowest_priority_from(0, besides="three") == 5
+    assert nominator.lowest_priority_from(6, besides="three") is None

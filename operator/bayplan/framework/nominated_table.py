@@ -43,8 +43,8 @@ class PodNominator(Protocol):
     def nominated_node(self, uid: str) -> str | None:
         """The node the pod is nominated to."""
 
-    def lowest_priority_from(self, priority: int) -> int | None:
-        """The lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated."""
+    def lowest_priority_from(self, priority: int, besides: str = "") -> int | None:
+        """The lowest priority of a nominated pod but `besides` that is at least `priority`; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -171,7 +171,7 @@ class Nominations:
         self._without_is_used = False
 
     def seen_by(self, pod: PodInfo) -> NominatedTable | None:
-        """The table that counts the nominations `pod` must respect, up to date; None if there are none.
+        """The table that counts the nominations `pod` must respect, up to date; None if there are none but its own.
 
         Upstream: framework/runtime/framework.go addGENominatedPods, pods of equal or higher priority.
         """
@@ -179,7 +179,7 @@ class Nominations:
             if self._tables:
                 self._keep(0)
             return None
-        priority = self.nominator.lowest_priority_from(pod.priority)
+        priority = self.nominator.lowest_priority_from(pod.priority, besides=pod.uid)
         if priority is None:
             return None
         table = self._tables.pop(priority, None)

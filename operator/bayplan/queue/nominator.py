@@ -113,12 +113,15 @@ class Nominator:
         """Return the node the pod is nominated to, otherwise the one that its status names; "" if there is neither."""
         return self._node_of.get(pod.uid) or pod.pod.status.nominated_node_name
 
-    def lowest_priority_from(self, priority: int) -> int | None:
+    def lowest_priority_from(self, priority: int, besides: str = "") -> int | None:
         """Return the lowest priority of a nominated pod that is at least `priority`; None if no such pod is nominated.
 
-        Pods with the same answer see the same nominations.
+        The pod with the UID `besides` does not count. Pods with the same answer see the same nominations but their own.
         """
-        return min((each for each in self._priorities if each >= priority), default=None)
+        own = self.get(besides)
+        uncounted = None if own is None else own.priority
+        others = (each for each, count in self._priorities.items() if count > (each == uncounted))
+        return min((each for each in others if each >= priority), default=None)
 
     @property
     def position(self) -> int:
