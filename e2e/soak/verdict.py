@@ -171,7 +171,7 @@ def bad_namespace_checks(
         Check(
             f"pods whose webhook failed are bound within {_BAD_AFTER_SECONDS:g} s of its end",
             bool(rounds) and not late,
-            f"{len(rounds) - len(late)} of {len(rounds)} times",
+            ", ".join(f"{each.failure} {_seconds(each.after)}" for each in rounds) or "no round",
         ),
         Check(
             f"p99 of the others is at most {_BESIDE_BAD_SECONDS:g} s meanwhile",
@@ -179,6 +179,10 @@ def bad_namespace_checks(
             "no bind" if beside is None else f"{beside.p99:.2f} s of {beside.pods} pods",
         ),
     ]
+
+
+def _seconds(after: float | None) -> str:
+    return "not in time" if after is None else f"{after:.1f} s"
 
 
 @dataclass(frozen=True, slots=True)
