@@ -47,7 +47,7 @@ _PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "Preemptio
 
 
 @cache
-def _load(text: str) -> SchedulerConfiguration:
+def loaded(text: str) -> SchedulerConfiguration:
     """The configuration as bayplan loads it from a file; the same document is read once."""
     with TemporaryDirectory() as folder:
         path = Path(folder) / "config.yaml"
@@ -65,7 +65,7 @@ class Replay:
     def __init__(self, recorded: Recorded, address: str = NOWHERE) -> None:
         self._case = recorded.case
         self._address = address
-        self._configuration = _load(json.dumps(moved(recorded.document, address)))
+        self._configuration = loaded(json.dumps(moved(recorded.document, address)))
         self._cache = Cache()
         self._admission = Admission(())
         self._nominator = Nominator()

@@ -13,6 +13,8 @@ PREEMPTION = Family(
     "preemption",
     "gangs that make room, and gangs that give it",
     (
+        scenario("lower-fits", "the higher one does not fit, the lower one does",
+                 rooms(2), gang("b", 3, 3, priority="high"), REST, gang("a", 2, 2, priority="low")),
         scenario("over-single-pods", "a gang evicts single pods of a lower class",
                  rooms(2), single("s", priority="low"), single("t", priority="low"), REST,
                  gang("a", 2, 2, priority="high")),

@@ -115,8 +115,6 @@ PRIORITIES = Family(
         scenario("higher-goes-first", "both were gated, and the higher one takes the room",
                  rooms(2), gang("a", 2, 3, priority="low", schedulingGates=[{"name": "example.com/hold"}]),
                  gang("b", 2, 2, priority="high"), REST),
-        scenario("lower-fits", "the higher one does not fit, the lower one does",
-                 rooms(2), gang("b", 3, 3, priority="high"), REST, gang("a", 2, 2, priority="low")),
         scenario("higher-does-not-fit-with-single-pods", "single pods of a higher class are no victims",
                  rooms(2), single("s", priority="high"), REST, gang("a", 2, 2, priority="middle")),
         scenario("equals-are-no-victims", "a gang of the same class is no victim",
