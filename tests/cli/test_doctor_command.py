@@ -102,6 +102,13 @@ profiles:
         assert f"of which {above} are above" in out
 
 
+def test_a_cluster_without_nodes_is_wrong_input_and_not_a_good_one(doctor):
+    for cluster in (lists(pod("web", "n1")), lists({"kind": "Foo"}), lists(POOL)):
+        code, out, err = doctor("--cluster", "in", **{"in": cluster})
+        assert (code, out) == (2, "")
+        assert err.endswith("there is no Node that can be read, so nothing can be looked for\n")
+
+
 def test_names_of_strangers_are_one_line(doctor):
     pool = {**POOL, "metadata": {"name": "a\nb\x1b[31m"}}
     _, out, _ = doctor("--cluster", "in", **{"in": lists(*json.loads(GOOD)["items"], pool)})

@@ -47,6 +47,7 @@ def doctor(flags: _Flags, source: ClusterFlags) -> None:
     from bayplan.doctor.checkup import findings  # noqa: PLC0415
     from bayplan.doctor.finding import Patient, print_findings  # noqa: PLC0415
     from bayplan.simulate.changes import NO_CHANGES  # noqa: PLC0415
+    from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.input_files import STDIN, InputFile, read_file  # noqa: PLC0415
     from bayplan.simulate.report import encode  # noqa: PLC0415
     from bayplan.simulate.tables import Printer  # noqa: PLC0415
@@ -60,6 +61,9 @@ def doctor(flags: _Flags, source: ClusterFlags) -> None:
         # A policy of the descheduler is a file that no API server takes.
         given = read_source(source, NO_CHANGES, validate="warn")
         others = [*_others(source.cluster)]
+    if not given.objects.nodes:
+        # No check finds anything then, which would read as a clean bill.
+        raise ClusterFileError("there is no Node that can be read, so nothing can be looked for")
     configuration = given.each_configured[0].configuration
     found = findings(Patient(configuration, given.objects, others))
     if not source.cluster:
