@@ -14,10 +14,10 @@ def fit_plus(pod: PodInfo, host: Host, resources: Mapping[str, tuple[str, int]])
     """By the name of each resource its strategy and weight."""
     total = weights = 0
     for name, (kind, weight) in resources.items():
-        if pod.requests.amounts.get(name, 0) and host.allocatable(name):
+        if pod.requests.amounts.get(name, 0):
             used, capacity = used_and_capacity(pod, host, name)
             part = min(used, capacity) if kind == "MostAllocated" else max(capacity - used, 0)
-            total, weights = total + weight * (100 * part // capacity), weights + weight
+            total, weights = total + weight * (100 * part // max(capacity, 1)), weights + weight
     return total // weights if weights else 100
 
 

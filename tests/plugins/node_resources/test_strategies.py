@@ -8,6 +8,7 @@ from tests.config.configurations import V1, complaints, load
 from tests.plugins.scenes import Scene, sign
 from tests.reference.strategies import fit_plus, least_remainder, scarce_resource_avoidance
 
+from bayplan.cache.pod_info import PodInfo
 from bayplan.config.convert import to_effective
 from bayplan.config.strategies import (
     AllocationType,
@@ -54,6 +55,17 @@ def test_what_the_pod_does_not_ask_for_does_not_count():
     scene = Scene(make_node("n", cpu=10, allocatable={GPU: 2}))
     assert scene.score(plus(gpu=(LEAST, 9), cpu=(MOST, 1)), make_pod(cpu=4)) == 40
     assert scene.score(plus(gpu=(LEAST, 9)), make_pod(cpu=4)) == 100
+
+
+def test_what_a_node_lacks_scores_0_whether_or_not_another_has_it():
+    scene, plugin = Scene(make_node("plain", cpu=10)), plus(gpu=(MOST, 1), cpu=(LEAST, 1))
+    pod = make_pod(cpu=2, requests={GPU: 1})
+    assert scene.scores(plugin, pod) == {"plain": 40}
+    scene.add(make_node("gpus", cpu=10, allocatable={GPU: 2}))
+    assert scene.scores(plugin, pod) == {"plain": 40, "gpus": 65}
+    nodes = scene.cache.nodes
+    told = plugin.resource_scores(PodInfo(pod), nodes, nodes.row("plain"))
+    assert [(each.resource, each.score) for each in told] == [("cpu", 80)]
 
 
 def test_nodes_with_a_scarce_resource_come_late_for_pods_that_do_not_ask_for_it():
@@ -114,9 +126,7 @@ def test_columns_say_what_one_node_at_a_time_says(nodes, placed, asked, weights,
     info, hosts = make_pod_info(requests=asked), scene.hosts()
     kinds = {name: (LEAST if name in chosen else MOST, weight) for name, weight in weights.items()}
     plugin = NodeResourcesFitPlus(NodeResourcesFitPlusArgs({k: ResourceStrategy(*each) for k, each in kinds.items()}))
-    fits = [host for host in hosts if all(host.allocatable(name) for name, amount in asked.items() if amount)]
-    found = scene.scores(plugin, pod)
-    assert {host.name: found[host.name] for host in fits} == {host.name: fit_plus(info, host, kinds) for host in fits}
+    assert scene.scores(plugin, pod) == {host.name: fit_plus(info, host, kinds) for host in hosts}
     scarce = ScarceResourceAvoidance(ScarceResourceAvoidanceArgs(tuple(chosen)))
     assert scene.scores(scarce, pod) == {
         host.name: scarce_resource_avoidance(info, host, tuple(chosen)) for host in hosts

@@ -33,19 +33,21 @@ class NodeResourcesFitPlus:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         total = np.zeros(len(rows), dtype=np.int64)
-        weights = 0
         for name, column in self._columns(pod, nodes):
             after, allocatable = column.on(rows)
             share = np.minimum(after, allocatable)
             share = allocatable - share if name in self._least else share
             total += column.weight * (share * MAX_NODE_SCORE // np.maximum(allocatable, 1))
-            weights += column.weight
+        # Also what no node has counts: kept scores must not depend on other nodes.
+        weights = sum(each.weight for each in self._resources if pod.requests.amounts.get(each.name, 0))
         return total // weights if weights else total + MAX_NODE_SCORE
 
     def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
         scores: list[ResourceScore] = []
         for name, column in self._columns(pod, nodes):
             after, allocatable = column.on_row(row)
+            if allocatable <= 0:
+                continue
             share = min(after, allocatable)
             share = allocatable - share if name in self._least else share
             score = share * MAX_NODE_SCORE // allocatable
