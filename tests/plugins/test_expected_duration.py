@@ -143,6 +143,33 @@ def test_what_was_deleted_or_never_started_teaches_nothing():
         assert cluster.plugin.score_note(PodInfo(make_pod(owner=owner))) == "not known how long it runs"
 
 
+def test_neither_a_resize_nor_the_loss_of_a_node_is_an_end():
+    resized = make_pod("db", node="a", uid="db", owner="StatefulSet/db", cpu=1)
+    cluster = Cluster(*NODES[:2], resized, make_pod("web", node="b", owner="ReplicaSet/web"))
+    cluster.given(make_pod("p"))
+    cluster.now += 600
+    cluster.add(make_pod("db", node="a", uid="db", owner="StatefulSet/db", cpu=2))
+    cluster.cache.remove_node("b")
+    cluster.given(make_pod("p"))
+    cluster.add(NODES[1])
+    cluster.cache.remove_node("b")
+    cluster.add(NODES[1])
+    cluster.given(make_pod("p"))
+    for owner in ("StatefulSet/db", "ReplicaSet/web"):
+        assert cluster.plugin.score_note(PodInfo(make_pod(owner=owner))) == "not known how long it runs"
+    cluster.now += 400
+    cluster.end("db")
+    assert "expected to run 1000 s" in cluster.plugin.score_note(PodInfo(make_pod(owner="StatefulSet/db")))
+
+
+def test_the_mean_of_short_runs_lies_between_them():
+    durations, pod = PodDurations(""), PodInfo(make_pod(owner="Job/j"))
+    for _ in range(200):
+        durations.learn(pod, 5)
+        durations.learn(pod, 15)
+    assert 9 <= durations.of(pod) <= 11
+
+
 def test_what_is_learnt_is_bounded_in_bytes():
     durations = PodDurations("")
     for number in range(6000):

@@ -29,7 +29,7 @@ class LatestEnds(PodView):
 
     A pod counts from its start, or from when it was first seen on its node, and for as long as was expected then.
     Those that stay on their node, as a DaemonSet's do, count for nothing. What ended is what `durations` learn of,
-    unless somebody deleted it.
+    unless somebody deleted it or its node.
     """
 
     def __init__(self, nodes: NodeTable, durations: PodDurations, clock: Callable[[], float]) -> None:
@@ -51,14 +51,21 @@ class LatestEnds(PodView):
         self._latest = np.array([self._latest_of(pods.values()) for pods in self._nodes.pods], dtype=np.int64)
 
     def _read(self, changes: Sequence[PodChange]) -> None:
-        for _, before, after in changes:
-            if before is not None and after is None and (span := self._spans.pop(before.uid, None)) is not None:
-                ran = int(self._clock()) - span[0]
-                has_run = start_time(before) != inf or ran >= _NOT_STARTED
-                if has_run and ran > 0 and not before.is_terminating:
-                    self._durations.learn(before, ran)
+        for row, before, after in changes:
+            # Whoever is there still was resized.
+            if before is not None and after is None and before.uid not in self._nodes.pods[row]:
+                self._end(before, row)
         for row in {row for row, _, _ in changes}:
             self._latest[row] = self._latest_of(self._nodes.pods[row].values())
+
+    def _end(self, pod: PodInfo, row: int) -> None:
+        span = self._spans.pop(pod.uid, None)
+        # Nobody has seen the pods end whose node went, and it may come back with them.
+        node_is_there = self._nodes.row(pod.pod.spec.node_name or self._nodes.names[row]) == row
+        if span is not None and node_is_there and not pod.is_terminating:
+            ran = int(self._clock()) - span[0]
+            if ran > 0 and (start_time(pod) != inf or ran >= _NOT_STARTED):
+                self._durations.learn(pod, ran)
 
     def _latest_of(self, pods: Iterable[PodInfo]) -> int:
         return max([self._end_of(pod) for pod in pods if not pod.stays], default=_EMPTY)

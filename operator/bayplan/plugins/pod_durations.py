@@ -19,6 +19,8 @@ _OWNER_BYTES: Final = 400
 """What an owner takes beside its name."""
 _RECENT: Final = 16
 """An ended pod counts for so much of the mean at least, so that it follows what changes."""
+_PARTS: Final = 2**10
+"""A second of a mean: rounded down to whole ones, it would sink to the shortest run."""
 _MOST_CHARACTERS: Final = 32
 _MOST_SECONDS: Final = 10**9
 _GENERATED: Final = re.compile(r"-(?:[bcdfghjklmnpqrstvwxz2456789]{5,10}|[0-9]{8,10})$")
@@ -46,7 +48,7 @@ class PodDurations:
         self._learnt: RecentlyUsed[str, tuple[int, int]] = RecentlyUsed(
             KEPT_BYTES, lambda owner, _: _OWNER_BYTES + 4 * len(owner)
         )
-        """By owner how many pods have ended, and the mean of how long they ran, in seconds."""
+        """By owner how many pods have ended, and the mean of how long they ran, in 1024ths of a second."""
 
     @property
     def nbytes(self) -> int:
@@ -69,7 +71,7 @@ class PodDurations:
         if owner:
             count, mean = self._learnt.get(owner) or (0, 0)
             count += 1
-            self._learnt.put(owner, (count, mean + (seconds - mean) // min(count, _RECENT)))
+            self._learnt.put(owner, (count, mean + (seconds * _PARTS - mean) // min(count, _RECENT)))
 
     def note(self, pod: PodInfo) -> str:
         """Say how long the pod is expected to run, and by what; a wrong annotation is named."""
@@ -89,7 +91,8 @@ class PodDurations:
 
     def _learnt_of(self, pod: PodInfo) -> tuple[int, int] | None:
         owner = self._owner(pod)
-        return self._learnt.get(owner) if owner else None
+        learnt = self._learnt.get(owner) if owner else None
+        return None if learnt is None else (learnt[0], learnt[1] // _PARTS)
 
     def _owner(self, pod: PodInfo) -> str:
         """Return what pods that are alike have in common; "" for a pod that nobody controls."""
