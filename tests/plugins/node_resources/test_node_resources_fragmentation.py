@@ -88,6 +88,15 @@ def test_pods_that_left_stay_typical_until_others_came():
     assert 0 < found[1] < found[2]
 
 
+def test_what_is_typical_outlives_a_table_that_grows():
+    scene = Scene(make_node("n", cpu=99), make_pod("old", uid="old", node="n", cpu=1))
+    pods = typical(scene)
+    scene.cache.remove_pod("old")
+    scene.add(*(make_node(f"more{index}") for index in range(2 * scene.cache.nodes.capacity)))
+    pods.catch_up()
+    assert shares(pods) == {1: 1000}
+
+
 def test_however_many_shapes_come_few_are_counted_and_the_frequent_one_stays():
     scene = Scene(make_node("n", cpu=99999))
     pods = typical(scene)

@@ -23,9 +23,10 @@ Shape = tuple[int, ...]
 class TypicalPods(PodView):
     """Counts what pods that were placed ask for of some resources; after each `half_life` pods all counts are halved.
 
-    It begins with the pods that run. Pods that ask for none of the resources do not count, nor those of DaemonSets.
-    `shapes`, `(shapes, resources) int64`, and their `shares`, `(shapes,) int64` of a thousand, are settled anew only
-    now and then, as all that was scored by them is scored again then; `version` grows with it.
+    It begins with the pods that run, and keeps what it learnt when the table is laid out anew. Pods that ask for none
+    of the resources do not count, nor those of DaemonSets. `shapes`, `(shapes, resources) int64`, and their `shares`,
+    `(shapes,) int64` of a thousand, are settled anew only now and then, as all that was scored by them is scored again
+    then; `version` grows with it.
     """
 
     def __init__(self, nodes: NodeTable, names: Sequence[str], half_life: int) -> None:
@@ -40,7 +41,9 @@ class TypicalPods(PodView):
         self.version = 0
 
     def _read_all(self) -> None:
-        self._counts, self._counted = {}, 0
+        if self._counted:
+            # The table grew, or its log was cut: what was learnt says more than what runs now.
+            return
         for pods in self._nodes.pods:
             for pod in pods.values():
                 self._count(pod)
