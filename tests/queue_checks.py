@@ -4,7 +4,8 @@ from collections import Counter
 
 from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.in_flight import EventMoves, InFlightPods
-from bayplan.queue.queued_pod import _COMPACT_ABOVE, KeyedHeap, SubQueue
+from bayplan.queue.queued_groups import QueuedGroups
+from bayplan.queue.queued_pod import _COMPACT_ABOVE, KeyedHeap, QueuedPodInfo, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.queue.sub_queues import SubQueues, UnschedulablePods
 
@@ -14,7 +15,11 @@ def assert_consistent(queue: SchedulingQueue) -> None:
     _assert_sub_queues(queue._sub_queues)
     _assert_in_flight(queue._in_flight)
     _assert_moves(queue._moves)
-    queued = queue._sub_queues.entities
+    _assert_groups(queue._groups)
+    queued = {uid for uid, each in queue._sub_queues.entities.items() if isinstance(each, QueuedPodInfo)}
+    members = set(queue._groups._key_of)
+    assert not queued & members, "a pod waits alone and in a group"
+    assert not any(pod.queued.uid in members for pod in queue._in_flight), "a member waits and is in flight"
     assert not any(pod.queued.uid in queued for pod in queue._in_flight), "a pod is queued and in flight"
 
 
@@ -26,6 +31,23 @@ def assert_heap(heap: KeyedHeap) -> None:
     assert len(live) == len(heap._live), "an entry is missing from the heap"
     assert all(uid == queued.uid == entry[3] for uid, (entry, queued) in heap._live.items()), "another pod's uid"
     assert len(entries) <= max(_COMPACT_ABOVE, 2 * len(live) + 1), "dead entries pile up"
+
+
+def _assert_groups(groups: QueuedGroups) -> None:
+    """Every member is in one place, and every group in a sub-queue unless its round is under way."""
+    places: list[tuple[str, object]] = [(uid, key) for key, pods in groups._incomplete.items() for uid in pods]
+    for key, entity in groups._entities.items():
+        assert entity.group.key == key, "another group's entity"
+        assert entity.in_round == (entity.sub_queue is None), "a group is nowhere"
+        assert entity.in_round or entity.members, "a group waits without members"
+        places += [(uid, key) for uid in (entity.late if entity.in_round else entity.members)]
+        assert entity.in_round or entity.lead in entity.members, "nobody stands for the group"
+        assert entity.in_round or entity.gated.keys() <= entity.members.keys(), "a gate of no member"
+        assert (entity.uid in groups.sub_queues.entities) == (not entity.in_round), "a group is lost"
+        assert not groups._incomplete.get(key), "a known group's member waits for it"
+    assert all(groups._incomplete.values()), "an empty room is kept"
+    assert len(places) == len(groups._key_of), "a member is lost, or in two places"
+    assert dict(places) == groups._key_of, "a member is in the wrong group"
 
 
 def _assert_sub_queues(sub_queues: SubQueues) -> None:
@@ -49,7 +71,8 @@ def _assert_sub_queues(sub_queues: SubQueues) -> None:
     for queued in (*backoff, *error_backoff):
         assert queued.backoff_expiration is not None, "a pod backs off without end"
     assert all(queued.rejector_plugins for queued in backoff), "a pod without rejector may skip its back-off"
-    assert not any(queued.rejector_plugins for queued in error_backoff), "a rejected pod waits as an error"
+    rejected = [each for each in error_backoff if isinstance(each, QueuedPodInfo) and each.rejector_plugins]
+    assert not rejected, "a rejected pod waits as an error"
 
 
 def _assert_backing_off(backoff: BackingOffPods) -> None:

@@ -11,6 +11,7 @@ from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import EventResource
 from bayplan.queue.nominator import KeptRoom
+from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
@@ -78,6 +79,10 @@ class InFlightPods:
     def start(self, queued: QueuedPodInfo) -> None:
         """Count a pod that is not yet as in flight; from now on it misses nothing."""
         self._pods[queued.uid] = InFlightPod(queued, self._dropped + len(self._events))
+
+    def start_without_events(self, queued: QueuedPodInfo) -> None:
+        """Count a member of a group that is tried as in flight: whatever it misses, the group is tried again."""
+        self._being_bound[queued.uid] = InFlightPod(queued, _NEVER)
 
     def begin_bind(self, uid: str) -> None:
         """Keep no events for the pod any more, whose bind can fail with an error but is rejected by no plugin."""
@@ -167,6 +172,15 @@ class PodUpdates:
             else:
                 self.sub_queues.sort(queued)
         return True
+
+    def take_member(self, groups: QueuedGroups, new: PodInfo) -> None:
+        """Replace the object of a member of a pod group that waits; its group is requeued if that may help."""
+        member = groups.get(new.uid)
+        if member is not None and not _same_version(member.pod_info, new):
+            before = member.pod_info
+            new.share_terms_of(before)
+            self.kept_room.follow(before, new)
+            groups.update(member, new)
 
     def _update_in_flight(self, in_flight: InFlightPod, new: PodInfo) -> None:
         old = in_flight.pod_info

@@ -1,14 +1,18 @@
 """What is on its way through the scheduling queue, and a heap of it from which any can leave."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import floor
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import Status
+
+if TYPE_CHECKING:
+    from bayplan.queue.queueing_hints import QueueProfile
 
 NO_PLUGINS: frozenset[str] = frozenset()
 
@@ -62,6 +66,22 @@ class QueuedEntity:
     def __post_init__(self) -> None:
         self.uid = self.pod_info.uid
         self.profile = self.pod_info.pod.spec.scheduler_name
+
+    def gate(self, profiles: Mapping[str, "QueueProfile"]) -> Status:
+        """Return the refusal of the plugin that holds it back, or a status that is ok."""
+        return profiles[self.profile].gate(self.pod_info)
+
+    def fail(self, now: float, sequence: int, *, rejected: bool, initial: int, maximum: int) -> None:
+        """Count a failed attempt, which a plugin `rejected` or an error ended, and back off from now on."""
+        if rejected:
+            self.unschedulable_count += 1
+            self.consecutive_errors = 0
+        else:
+            self.consecutive_errors += 1
+        self.flushed = False
+        self.timestamp, self.sequence = now, sequence
+        failures = self.consecutive_errors or self.unschedulable_count
+        self.backoff_expiration = backoff_expiration(now, failures, initial, maximum)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"

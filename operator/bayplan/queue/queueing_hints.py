@@ -24,7 +24,7 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status
 from bayplan.metrics.instruments import Histogram
-from bayplan.queue.queued_pod import QueuedEntity
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo
 
 logger = logging.getLogger(__name__)
 
@@ -197,6 +197,9 @@ def worth_requeuing(observed: ObservedEvent, profiles: Mapping[str, QueueProfile
     is_about_node = observed.event.resource is EventResource.NODE
 
     def is_worth(queued: QueuedEntity) -> bool:
+        if not isinstance(queued, QueuedPodInfo):
+            # A group that a gate holds, which one of many members may be behind: the gate itself is asked.
+            return True
         shape = profiles[queued.profile].shape_or_none(queued.pod_info) if is_about_node else None
         if shape is None:
             return is_pod_worth_requeuing(queued, observed, failures)

@@ -5,12 +5,17 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 
+from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD, ClusterEvent
+from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ClusterEvent
+from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
 from bayplan.queue.nominator import KeptRoom, Nominator
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo, SortKey, backoff_expiration
+from bayplan.queue.queue_contents import QueueContents
+from bayplan.queue.queued_groups import QueuedGroups, QueuedPodGroup
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo, SortKey
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
@@ -30,7 +35,7 @@ def priority_sort(pod: PodInfo, timestamp: float) -> SortKey:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SchedulingQueue:
+class SchedulingQueue(QueueContents):
     """Decides which pod is tried next, and keeps every other pending pod until it is worth trying.
 
     The scheduling loop relies on it: a pod is popped by one cycle at a time, an event that comes during a cycle is not
@@ -57,6 +62,7 @@ class SchedulingQueue:
     sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
     metrics: Metrics | None = None
     nominator: Nominator = field(default_factory=Nominator)
+    groups: PodGroups | None = None
 
     def __post_init__(self) -> None:
         self._hint_maps = QueueingHintMaps(self.profiles, None if self.metrics is None else self.metrics.hint_seconds)
@@ -70,6 +76,7 @@ class SchedulingQueue:
             kind_of=self._kind_of,
             step=self.step,
         )
+        self._groups = QueuedGroups(self.groups, self._sub_queues, self._fail, lambda: next(self._sequence))
         self._moves = EventMoves(self._sub_queues, self.step, self.kept_move_bytes)
         self._in_flight = InFlightPods(self.kept_event_bytes)
         self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
@@ -83,7 +90,7 @@ class SchedulingQueue:
         Raises:
             ValueError: no profile has the pod's schedulerName.
         """
-        if pod.uid in self._sub_queues.entities or self._in_flight.get(pod.uid) is not None:
+        if self._waiting(pod.uid) is not None or self._in_flight.get(pod.uid) is not None:
             self.update(pod)
             return
         if pod.pod.spec.scheduler_name not in self.profiles:
@@ -91,12 +98,17 @@ class SchedulingQueue:
         queued = QueuedPodInfo(pod, timestamp=self.clock(), sequence=next(self._sequence))
         if pod.pod.status.nominated_node_name:
             self.nominator.add(pod, pod.pod.status.nominated_node_name)
-        self._sub_queues.requeue(queued, UNSCHEDULED_POD_ADD.label)
+        self._groups.enter(queued, self._groups.key_of(pod))
 
     def update(self, new: PodInfo) -> None:
         """Replace the pod's object and requeue the pod if that may help; an unknown pod is added."""
-        if not self._updates.take(new):
+        if new.uid in self._groups:
+            self._updates.take_member(self._groups, new)
+        elif not self._updates.take(new):
             self.add(new)
+        elif (key := self._groups.key_of(new)) and (queued := self._sub_queues.pod(new.uid)):
+            self._sub_queues.leave(queued)
+            self._groups.add(queued, key)
 
     def delete(self, uid: str) -> None:
         """Forget the pod wherever it is, and its nomination.
@@ -106,6 +118,7 @@ class SchedulingQueue:
         queued = self._sub_queues.pod(uid)
         if queued is not None:
             self._sub_queues.leave(queued)
+        self._groups.discard(uid)
         in_flight = self._in_flight.get(uid)
         if in_flight is not None:
             in_flight.deleted = True
@@ -114,18 +127,50 @@ class SchedulingQueue:
 
     # Attempts.
 
-    def pop(self) -> QueuedPodInfo | None:
-        """Take the next pod to try, which is then in flight; None when there is none.
+    # Pod groups come and go.
+
+    def set_group(self, group: PodGroup) -> None:
+        """Take a pod group that is new or changed; nothing happens without `groups`."""
+        if self.groups is not None:
+            self.groups.set(group)
+            self._groups.set_group(group)
+
+    def remove_group(self, key: PodGroupKey) -> None:
+        """Forget a pod group; its members wait for another of that name, but those of a round under way go on."""
+        if self.groups is not None:
+            self.groups.remove(key)
+            self._groups.remove_group(key)
+
+    def regroup(self) -> None:
+        """Have every waiting pod be a member or an ordinary pod anew: a kind of group is served, or no longer."""
+        self._groups.regroup(self.queued())
+
+    def pop(self) -> QueuedPodInfo | QueuedPodGroup | None:
+        """Take the next pod or group to try; the pod, or each member, is then in flight. None when there is none.
 
         When no pod is active, the first pod backing off after a rejection is taken before its time: an idle
         scheduler has nothing better to do. A pod backing off after an error always waits.
         """
         queued = self._sub_queues.pop()
-        if not isinstance(queued, QueuedPodInfo):
-            return None
-        queued.attempts += 1
-        self._in_flight.start(queued)
-        return queued
+        if queued is not None:
+            queued.attempts += 1
+        if isinstance(queued, QueuedPodGroup):
+            self._groups.begin_round(queued)
+            for member in queued.members.values():
+                self._in_flight.start_without_events(member)
+            return queued
+        if isinstance(queued, QueuedPodInfo):
+            self._in_flight.start(queued)
+            return queued
+        return None
+
+    def finish_round(self, group: QueuedPodGroup, *, failed: bool, error: bool = False) -> None:
+        """Put a popped group back if any member was handed back or came meanwhile (upstream: AddAttemptedPodGroup...).
+
+        A round that `failed` is counted, as an `error` or as a rejection, and the group backs off; else those that are
+        left are tried at once. Members that a round placed are handed back one by one, should their binds fail.
+        """
+        self._groups.finish_round(group, failed=failed, error=error, event=_SCHEDULE_ATTEMPT_FAILURE)
 
     def begin_bind(self, uid: str) -> None:
         """Keep no events for the pod any more: no plugin rejects it from here on, only an error brings it back.
@@ -163,7 +208,7 @@ class SchedulingQueue:
         if ends_nomination:
             self.withdraw(uid)
         in_flight = self._in_flight.get(uid)
-        if uid in sub_queues.entities or (in_flight is not None and in_flight.deleted):
+        if self._waiting(uid) is not None or (in_flight is not None and in_flight.deleted):
             self._in_flight.done(uid)
             return
         if in_flight is not None:
@@ -171,20 +216,11 @@ class SchedulingQueue:
         if not ends_nomination:
             self._renew_nomination(queued)
         rejectors = NO_PLUGINS if error else rejector_plugins
-        if rejectors:
-            queued.unschedulable_count += 1
-            queued.consecutive_errors = 0
-        else:
-            queued.consecutive_errors += 1
-        queued.flushed = False
-        queued.timestamp = self.clock()
-        queued.sequence = next(self._sequence)
-        queued.backoff_expiration = backoff_expiration(
-            queued.timestamp,
-            queued.consecutive_errors or queued.unschedulable_count,
-            self.initial_backoff_seconds,
-            self.max_backoff_seconds,
-        )
+        self._fail(queued, bool(rejectors))
+        if key := self._groups.key_of(queued.pod_info):
+            self._in_flight.done(uid)
+            self._groups.add(queued, key, failed=True)
+            return
         sub_queues.set_rejectors(queued, rejectors)
         waits = False
         if in_flight is not None and rejectors and self._in_flight.knows_what_was_missed(in_flight):
@@ -196,6 +232,10 @@ class SchedulingQueue:
             sub_queues.wait(queued, _SCHEDULE_ATTEMPT_FAILURE, retry_at)
         else:
             sub_queues.requeue(queued, _SCHEDULE_ATTEMPT_FAILURE)
+
+    def _fail(self, queued: QueuedEntity, rejected: bool) -> None:
+        initial, maximum = self.initial_backoff_seconds, self.max_backoff_seconds
+        queued.fail(self.clock(), next(self._sequence), rejected=rejected, initial=initial, maximum=maximum)
 
     # Room kept for pods on a node.
 
@@ -240,6 +280,8 @@ class SchedulingQueue:
         hint_map = self._hint_maps[event] if self.metrics is None else self._hint_maps.sampled(event)
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
+        if event is ASSIGNED_POD_ADD and isinstance(new, PodInfo):
+            self._groups.member_placed(new)
 
     def _kind_of(self, queued: QueuedEntity) -> Hashable:
         """Return what tells the pod from those that any attempt ends alike for; None if there are none."""
@@ -284,9 +326,8 @@ class SchedulingQueue:
         self._hint_maps.take_over(settings.profiles)
         if changed:
             self._in_flight.miss()
+        self._groups.take_over(settings.profiles)
         self._sub_queues.take_over(settings.profiles, settings.sort_key, changed, _CONFIGURATION_CHANGE)
-
-    # Questions.
 
     def has_ready(self) -> bool:
         """Return whether `pop` would give a pod, or `flush` may bring one now."""
@@ -295,41 +336,3 @@ class SchedulingQueue:
     def has_at_most(self, number: int) -> bool:
         """Return whether no more than so many pods are active: the queue is short."""
         return self._sub_queues.has_at_most(number)
-
-    def pending(self) -> dict[str, int]:
-        """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
-        return self._sub_queues.pending()
-
-    def in_flight_events(self) -> Mapping[str, int]:
-        """Return what is kept for the pods in flight by event, under the labels of scheduler_inflight_events."""
-        return self._in_flight.events()
-
-    def uids(self) -> set[str]:
-        """Return every pod the queue counts as existing, queued or in flight."""
-        return {*self._sub_queues.entities, *(pod.queued.uid for pod in self._in_flight if not pod.deleted)}
-
-    def queued(self) -> list[QueuedPodInfo]:
-        """Return every pod that stands in a sub-queue, in no particular order; those in flight stand in none."""
-        return [each for each in self._sub_queues.entities.values() if isinstance(each, QueuedPodInfo)]
-
-    def in_flight(self) -> list[PodInfo]:
-        """Return the pods that are being tried or bound, but for those that were deleted meanwhile."""
-        return [pod.pod_info for pod in self._in_flight if not pod.deleted]
-
-    def get(self, uid: str) -> QueuedPodInfo | None:
-        """Return the pod, queued or in flight; None when unknown or deleted."""
-        in_flight = self._in_flight.get(uid)
-        return in_flight.queued if in_flight is not None and not in_flight.deleted else self._sub_queues.pod(uid)
-
-    def newest(self, uid: str) -> PodInfo | None:
-        """Return the newest version of the pod that the queue received; None when unknown or deleted."""
-        in_flight = self._in_flight.get(uid)
-        if in_flight is not None and not in_flight.deleted:
-            return in_flight.pod_info
-        queued = self._sub_queues.pod(uid)
-        return None if queued is None else queued.pod_info
-
-    def is_alive(self, uid: str) -> bool:
-        """Return whether the pod is known and its deletion has not begun."""
-        newest = self.newest(uid)
-        return newest is not None and not newest.is_terminating

@@ -159,14 +159,15 @@ class SubQueues:
         Upstream: requeuePodWithQueueingStrategy.
         """
         self._retries.discard(queued.uid)
-        rejection = self.profiles[queued.profile].gate(queued.pod_info)
+        rejection = queued.gate(self.profiles)
         if not rejection.ok:
             if queued.sub_queue is SubQueue.GATED and queued.gating_plugin == rejection.plugin:
                 queued.gating_message = rejection.message
             else:
                 self.enter(queued, SubQueue.GATED, event, rejection)
         elif is_backing_off(queued.backoff_expiration, self.clock()):
-            self.enter(queued, SubQueue.BACKOFF if queued.rejector_plugins else SubQueue.ERROR_BACKOFF, event)
+            is_rejected = queued.rejector_plugins and isinstance(queued, QueuedPodInfo)
+            self.enter(queued, SubQueue.BACKOFF if is_rejected else SubQueue.ERROR_BACKOFF, event)
         else:
             self.enter(queued, SubQueue.ACTIVE, event)
 

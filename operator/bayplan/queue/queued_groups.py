@@ -1,0 +1,321 @@
+"""Pod groups on their way through the queue, and where each of their members waits (upstream: workload_forest.go)."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.cache.group_members import PodGroupKey
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroups
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
+from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.sub_queues import SubQueues
+
+_GANG_SCHEDULING: Final = "GangScheduling"
+_TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
+_GROUP_CHANGE: Final = "PodGroupChange"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class QueuedPodGroup(QueuedEntity):
+    """A pod group of which members wait; they are tried together, in one round.
+
+    `pod_info` is its most important member's, at the group's priority. `members` are by UID, and in the order in which
+    the round tries them once it was popped. While it is `in_round`, members that come or fail are `late`. `gated` are
+    the members that a plugin of their profile holds: one of them holds the group.
+    """
+
+    group: PodGroup = field(kw_only=True)
+    placed: Callable[[PodGroupKey], Mapping[str, PodInfo]] = field(kw_only=True)
+    members: dict[str, QueuedPodInfo] = field(default_factory=dict)
+    late: dict[str, QueuedPodInfo] = field(default_factory=dict)
+    gated: dict[str, Status] = field(default_factory=dict)
+    in_round: bool = False
+    lead: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        # No pod's UID: these come from the API server, or from a file.
+        self.uid = f"\0{self.group.key.source} {self.group.key}"
+        self.profile = self.pod_info.pod.spec.scheduler_name
+        self.stand(self.pod_info)
+
+    def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
+        """Return what holds the group: a gated member, or that there are too few.
+
+        Upstream: gangscheduling.go PreEnqueue.
+        """
+        while self.gated:
+            uid = next(iter(self.gated))
+            self.ask(self.members[uid], profiles)
+            if uid in self.gated:
+                return self.gated[uid]
+        if len(self.members) + len(self.placed(self.group.key)) < self.group.least:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_TOO_FEW,), _GANG_SCHEDULING)
+        return SUCCESS
+
+    def ask(self, member: QueuedPodInfo, profiles: Mapping[str, QueueProfile]) -> None:
+        """Ask again whether a plugin holds the member."""
+        status = profiles[member.profile].gate(member.pod_info)
+        if status.ok:
+            self.gated.pop(member.uid, None)
+        else:
+            self.gated[member.uid] = status
+
+    def rank(self) -> None:
+        """Have the most important member stand for the group."""
+        lead = max((each.pod_info for each in self.members.values()), key=lambda pod: pod.priority)
+        self.stand(lead)
+
+    def stand(self, lead: PodInfo) -> None:
+        """Have this member stand for the group, at the group's priority."""
+        priority, self.lead = self.group.priority, lead.uid
+        if priority is not None and priority != lead.priority:
+            spec = structs.replace(lead.pod.spec, priority=priority)
+            lead = PodInfo(structs.replace(lead.pod, spec=spec))
+        self.pod_info = lead
+
+
+@dataclass(slots=True, eq=False)
+class QueuedGroups:
+    """Keeps each waiting member in one place; the queue alone relies on it.
+
+    A member is in the entity of its group, or among those whose group is not known. Members that are tried or bound
+    are in flight, one by one, and in none of these.
+    """
+
+    groups: PodGroups | None
+    sub_queues: SubQueues
+    fail: Callable[[QueuedEntity, bool], None]
+    next_sequence: Callable[[], int]
+    _entities: dict[PodGroupKey, QueuedPodGroup] = field(default_factory=dict, init=False)
+    _incomplete: dict[PodGroupKey, dict[str, QueuedPodInfo]] = field(default_factory=dict, init=False)
+    _key_of: dict[str, PodGroupKey] = field(default_factory=dict, init=False)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._key_of
+
+    def __iter__(self) -> Iterator[QueuedPodInfo]:
+        """Give the members that wait."""
+        return (queued for uid in self._key_of if (queued := self.get(uid)) is not None)
+
+    def key_of(self, pod: PodInfo) -> PodGroupKey | None:
+        """Return the group that the pod is a member of; None for an ordinary pod."""
+        return None if self.groups is None else self.groups.of(pod)
+
+    def get(self, uid: str) -> QueuedPodInfo | None:
+        """Return a member that waits, which shows where its group stands."""
+        key = self._key_of.get(uid)
+        if key is None:
+            return None
+        entity = self._entities.get(key)
+        if entity is None:
+            member = self._incomplete[key][uid]
+            text = f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
+            member.sub_queue, member.gating_plugin, member.gating_message = SubQueue.GATED, _GANG_SCHEDULING, text
+            return member
+        member = (entity.late if entity.in_round else entity.members)[uid]
+        member.sub_queue, member.backoff_expiration = entity.sub_queue, entity.backoff_expiration
+        member.gating_plugin, member.gating_message = entity.gating_plugin, entity.gating_message
+        return member
+
+    def pending(self) -> Counter[str]:
+        """Return how many members wait by where they do, beyond one for each group that stands in a sub-queue."""
+        found = Counter(gated=sum(map(len, self._incomplete.values())))
+        for entity in self._entities.values():
+            if entity.sub_queue is None:
+                found["active"] += len(entity.late)
+            else:
+                is_error = entity.sub_queue is SubQueue.ERROR_BACKOFF
+                found["backoff" if is_error else str(entity.sub_queue)] += len(entity.members) - 1
+        return found
+
+    # Members come and go.
+
+    def add(self, queued: QueuedPodInfo, key: PodGroupKey, *, failed: bool = False) -> None:
+        """Take in a member that is in no sub-queue; after an attempt that `failed`, a group of its own backs off."""
+        self._key_of[queued.uid] = key
+        entity = self._entities.get(key)
+        group = None if self.groups is None else self.groups.get(key)
+        if entity is not None and entity.in_round:
+            entity.late[queued.uid] = queued
+        elif entity is not None:
+            self._join(entity, queued)
+        elif group is None:
+            self._incomplete.setdefault(key, {})[queued.uid] = queued
+        else:
+            entity = self._open(group, queued)
+            if failed:
+                self.fail(entity, False)
+            self._join(entity, queued)
+
+    def update(self, member: QueuedPodInfo, new: PodInfo) -> None:
+        """Replace the object of a member that waits; its label may name another group now, or none."""
+        key = self.key_of(new)
+        if key != self._key_of[new.uid]:
+            self.discard(new.uid)
+            member.pod_info = new
+            self.enter(member, key)
+            return
+        member.pod_info = new
+        entity = self._entities.get(key) if key is not None else None
+        if entity is not None and not entity.in_round:
+            self._join(entity, member)
+
+    def enter(self, queued: QueuedPodInfo, key: PodGroupKey | None) -> None:
+        """Have a pod that stands nowhere wait as a member of this group, or as an ordinary pod."""
+        queued.sub_queue = queued.gating_plugin = queued.gating_message = None
+        if key is None:
+            self.sub_queues.requeue(queued, UNSCHEDULED_POD_ADD.label)
+        else:
+            self.add(queued, key)
+
+    def regroup(self, pods: Iterable[QueuedPodInfo]) -> None:
+        """Have each of these waiting pods be a member or an ordinary pod by what is served now."""
+        for queued in pods:
+            key, known = self.key_of(queued.pod_info), self._key_of.get(queued.uid)
+            if key == known:
+                continue
+            if known is None:
+                self.sub_queues.leave(queued)
+            else:
+                self.discard(queued.uid)
+            self.enter(queued, key)
+
+    def discard(self, uid: str) -> None:
+        """Let go of a member that waits; its group's gate is asked again, and it leaves with its last member."""
+        key = self._key_of.pop(uid, None)
+        if key is None:
+            return
+        entity = self._entities.get(key)
+        if entity is None:
+            del self._incomplete[key][uid]
+            if not self._incomplete[key]:
+                del self._incomplete[key]
+        elif entity.in_round:
+            del entity.late[uid]
+        else:
+            del entity.members[uid]
+            entity.gated.pop(uid, None)
+            if entity.members:
+                if entity.lead == uid:
+                    entity.rank()
+                self._requeue(entity)
+            else:
+                self._close(entity)
+
+    def _open(self, group: PodGroup, first: QueuedPodInfo) -> QueuedPodGroup:
+        entity = QueuedPodGroup(first.pod_info, first.timestamp, first.sequence, group=group, placed=self._placed)
+        self._entities[group.key] = entity
+        return entity
+
+    def _placed(self, key: PodGroupKey) -> Mapping[str, PodInfo]:
+        return {} if self.groups is None else self.groups.placed(key)
+
+    def _close(self, entity: QueuedPodGroup) -> None:
+        if entity.sub_queue is not None:
+            self.sub_queues.leave(entity)
+        del self._entities[entity.group.key]
+
+    def _join(self, entity: QueuedPodGroup, queued: QueuedPodInfo) -> None:
+        """Have a new member, or the new version of one, wait in the entity."""
+        entity.members[queued.uid] = queued
+        entity.ask(queued, self.sub_queues.profiles)
+        if entity.lead == queued.uid or queued.pod_info.priority > entity.members[entity.lead].pod_info.priority:
+            entity.stand(queued.pod_info)
+        self._requeue(entity)
+
+    def _requeue(self, entity: QueuedPodGroup, event: str = UNSCHEDULED_POD_ADD.label) -> None:
+        self.sub_queues.requeue(entity, event)
+
+    # Groups come and go.
+
+    def set_group(self, group: PodGroup) -> None:
+        """Follow a group that is new or changed: its members wait as it says from now on, but for a round under way."""
+        entity = self._entities.get(group.key)
+        members = self._incomplete.pop(group.key, {})
+        if entity is None and members:
+            entity = self._open(group, next(iter(members.values())))
+        if entity is not None and not entity.in_round:
+            entity.group = group
+            self._fill(entity, members)
+
+    def remove_group(self, key: PodGroupKey) -> None:
+        """Have members wait for another group of that name."""
+        entity = self._entities.get(key)
+        if entity is not None and not entity.in_round:
+            self._close(entity)
+            self._incomplete[key] = entity.members
+
+    def member_placed(self, pod: PodInfo) -> None:
+        """Ask the gate of the group again of which a pod is on a node now."""
+        key = self.key_of(pod)
+        entity = None if key is None else self._entities.get(key)
+        if entity is not None and entity.sub_queue is SubQueue.GATED:
+            self._requeue(entity, _GROUP_CHANGE)
+
+    def take_over(self, profiles: Mapping[str, QueueProfile]) -> None:
+        """Ask the gates of all members again, as profiles changed; the caller requeues the groups."""
+        for entity in self._entities.values():
+            for member in entity.members.values() if not entity.in_round else ():
+                entity.ask(member, profiles)
+
+    def _fill(self, entity: QueuedPodGroup, members: dict[str, QueuedPodInfo]) -> None:
+        entity.members.update(members)
+        for member in members.values():
+            entity.ask(member, self.sub_queues.profiles)
+        entity.rank()
+        self._requeue(entity, _GROUP_CHANGE)
+
+    # Rounds.
+
+    def begin_round(self, entity: QueuedPodGroup) -> None:
+        """Sort the members of a group that was popped; each of them is the caller's until it is handed back."""
+        ranked = sorted(entity.members.values(), key=_rank)
+        entity.members = {each.uid: each for each in ranked}
+        entity.gated.clear()
+        entity.in_round = True
+        for member in ranked:
+            del self._key_of[member.uid]
+            member.sub_queue = member.gating_plugin = member.gating_message = None
+            member.attempts += 1
+            if member.initial_attempt_timestamp is None:
+                member.initial_attempt_timestamp = max(entity.initial_attempt_timestamp or 0.0, member.timestamp)
+
+    def finish_round(self, entity: QueuedPodGroup, *, failed: bool, error: bool, event: str) -> None:
+        """Put the group back with the members that were handed back or came since (upstream: AddAttemptedPodGroup...).
+
+        After a round that placed it, members that are left are tried at once. After another one it backs off, whatever
+        happens.
+        """
+        key, members = entity.group.key, entity.late
+        entity.members, entity.late, entity.in_round = {}, {}, False
+        group = None if self.groups is None else self.groups.get(key)
+        if not members or group is None:
+            self._close(entity)
+            if members:
+                self._incomplete[key] = members
+            return
+        entity.group = group
+        if failed:
+            self.fail(entity, not error)
+        else:
+            entity.attempts = entity.unschedulable_count = entity.consecutive_errors = 0
+            entity.backoff_expiration = None
+            if not any(each.attempts for each in members.values()):
+                entity.timestamp, entity.sequence = self.sub_queues.clock(), self.next_sequence()
+        for member in members.values():
+            entity.ask(member, self.sub_queues.profiles)
+        entity.members = members
+        entity.rank()
+        self._requeue(entity, event)
+
+
+def _rank(member: QueuedPodInfo) -> tuple[int, int, float, str]:
+    """Return the order in which members are tried."""
+    return (-member.pod_info.priority, -member.attempts, member.timestamp, member.pod_info.name)
