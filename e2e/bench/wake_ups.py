@@ -25,7 +25,7 @@ from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.attempt import AttemptRunner
+from bayplan.scheduler.attempt import Attempt, AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.event_handlers import AssignedPodEvents
 from bayplan.server.metrics import SchedulerMetrics
@@ -98,7 +98,7 @@ class Scene:
                 self.queue.flush(self.now)
                 continue
             tried += 1
-            if attempt.queued.uid == uid:
+            if isinstance(attempt, Attempt) and attempt.queued.uid == uid:
                 decided = (time.process_time() - started) * 1000
         return tried, (time.process_time() - started) * 1000, decided
 

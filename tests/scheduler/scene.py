@@ -11,6 +11,7 @@ from tests.recorded_metrics import RecordedMetrics
 
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import QueueSettings, queue_profile
@@ -125,7 +126,9 @@ class Scene(Handlers):
         self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
         (self.framework,) = self.frameworks.values()
         self.profiles = profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
-        queue = SchedulingQueue(clock=self.clock, profiles=profiles, nominator=nominator, **queue_settings)
+        self.groups = PodGroups(cache)
+        queue_settings = {"nominator": nominator, "groups": self.groups, **queue_settings}
+        queue = SchedulingQueue(clock=self.clock, profiles=profiles, **queue_settings)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
         super().__init__(cache, queue, self.news.set, self._pod_gone)

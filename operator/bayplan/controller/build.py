@@ -28,6 +28,7 @@ from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
 from bayplan.controller.serving import Serving
 from bayplan.controller.watches import Watches
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
@@ -151,6 +152,7 @@ def build(
         metrics=metrics,
         nominator=nominator,
         step=STEP_PODS,
+        groups=None if is_shadow else PodGroups(cache),
     )
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, on_call=metrics.api_call, wake=news.set)

@@ -12,6 +12,7 @@ from bayplan.framework.interface import Binding
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Effect, Status
 from bayplan.metrics.table import Metrics
+from bayplan.queue.queued_groups import QueuedPodGroup
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -118,10 +119,10 @@ class AttemptRunner:
     decides_by_kind: bool = False
     decided: Callable[[Decision], None] | None = None
 
-    def run(self) -> Result | None:
-        """Pop a pod and see its attempt through; None when no pod is ready."""
+    def run(self) -> Result | QueuedPodGroup | None:
+        """Pop a pod and see its attempt through; None when no pod is ready. A group is the caller's to try."""
         attempt = self.pop()
-        if attempt is None or isinstance(attempt, Skipped | Failed):
+        if attempt is None or isinstance(attempt, Skipped | Failed | QueuedPodGroup):
             return attempt
         try:
             decision = self.cycle.schedule(attempt.queued.pod_info, attempt.framework)
@@ -129,11 +130,11 @@ class AttemptRunner:
             return self.fail(attempt, error)
         return self.conclude(attempt, decision)
 
-    def pop(self) -> Attempt | Skipped | Failed | None:
+    def pop(self) -> Attempt | Skipped | Failed | QueuedPodGroup | None:
         """Begin an attempt on the next pod; the caller decides and then calls `conclude` or `fail`."""
         queued = self.queue.pop()
-        if queued is None:
-            return None
+        if queued is None or isinstance(queued, QueuedPodGroup):
+            return queued
         framework = self.frameworks[queued.profile]
         if framework.calls.observed:
             framework.calls.begin()
@@ -186,27 +187,32 @@ class AttemptRunner:
 
     def _reserve(self, attempt: Attempt, placement: Placement) -> Reserved | Failed:
         """Assume the pod on its node and run Reserve, Permit and PreBind; undo all of it if one of them fails."""
-        queued, framework, node_name, state = attempt.queued, attempt.framework, placement.node_name, placement.state
-        pod = queued.pod_info
+        pod, node_name = attempt.pod, placement.node_name
         self.cache.assume_pod(pod, node_name)
         try:
-            waits: Mapping[str, float] = {}
-            status = framework.run_reserve(state, pod, node_name)
-            if status.ok:
-                status, waits = framework.run_permit(state, pod, node_name)
-            if status.ok:
-                binding = framework.run_bind(pod, node_name)
-                steps = framework.run_pre_bind(state, pod, node_name)
-                self.queue.placed(pod.uid, node_name)
-                reserved = Reserved(queued, framework, attempt.started, placement, binding, steps, waits)
-                if framework.calls.sampled:
-                    reserved.sampled = True
-                return reserved
+            status = attempt.framework.run_reserve(placement.state, pod, node_name)
+            permitted = self.permit(attempt, placement) if status.ok else status
+            if isinstance(permitted, Reserved):
+                return permitted
         except Exception:
             self._undo(attempt, placement)
             raise
         self._undo(attempt, placement)
-        return self._rejected(attempt, placement, status)
+        return self.rejected(attempt, permitted)
+
+    def permit(self, attempt: Attempt, placement: Placement) -> Reserved | Status:
+        """Run Permit and PreBind for a pod that is assumed and reserved; the status says which plugin rejects it."""
+        framework, pod, node_name, state = attempt.framework, attempt.pod, placement.node_name, placement.state
+        status, waits = framework.run_permit(state, pod, node_name)
+        if not status.ok:
+            return status
+        binding = framework.run_bind(pod, node_name)
+        steps = framework.run_pre_bind(state, pod, node_name)
+        self.queue.placed(pod.uid, node_name)
+        reserved = Reserved(attempt.queued, framework, attempt.started, placement, binding, steps, waits)
+        if framework.calls.sampled:
+            reserved.sampled = True
+        return reserved
 
     def _undo(self, attempt: Attempt, placement: Placement) -> None:
         try:
@@ -214,7 +220,7 @@ class AttemptRunner:
         finally:
             self.cache.forget_pod(attempt.pod.uid)
 
-    def _rejected(self, attempt: Attempt, placement: Placement, status: Status) -> Failed:
+    def rejected(self, attempt: Attempt, status: Status) -> Failed:
         """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
         if status.code is Code.ERROR:
             return return_to_queue(self.queue, attempt, status.message, error=True)

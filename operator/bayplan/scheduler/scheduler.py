@@ -10,6 +10,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.metrics.table import Metrics
+from bayplan.queue.queued_groups import QueuedPodGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
 from bayplan.scheduler.attempt_log import note_scores
@@ -21,6 +22,7 @@ from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
+from bayplan.scheduler.group_attempts import GroupRounds
 from bayplan.scheduler.preemption import PreemptionExecutor
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.scheduler.refused_victims import Unended
@@ -86,6 +88,7 @@ class Scheduler:
             decides_by_kind=engine.extended is None,
             decided=note_scores,
         )
+        self.rounds = GroupRounds(self._attempts, self._follow_up, self._adopt)
         conditions = PodConditions(dispatcher.patch)
         self.decisions = RecentDecisions()
         """What was decided last, for whoever asks."""
@@ -138,12 +141,12 @@ class Scheduler:
     async def take_over(self, engine: Engine, changed: Collection[str]) -> None:
         """Decide and bind with `engine` from now on; the queue tries the pods of the `changed` profiles again.
 
-        At once, unless extenders are being asked: that decision is concluded as it was begun. What is reserved already
-        finishes with the plugins that reserved it. One engine is taken over at a time.
+        At once, unless extenders are being asked or a pod group is tried: that is concluded as it was begun. What is
+        reserved already finishes with the plugins that reserved it. One engine is taken over at a time.
         """
         adopted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._successor = engine, changed, adopted
-        if not self._calls_extenders:
+        if not self._calls_extenders and not self.rounds.is_under_way:
             self._adopt()
         await adopted
 
@@ -174,7 +177,8 @@ class Scheduler:
                 await asyncio.sleep(0)
                 continue
             if self.dispatcher.jobs_in_flight < _MAX_BINDS_IN_FLIGHT and (
-                self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended)
+                not self.rounds.go_on(_SLICE_SECONDS)
+                or (self._schedule_slice() if self._extended is None else await self._schedule_extended(self._extended))
             ):
                 # Enough for now, with more to do: everything else on the loop gets its turn.
                 if self._clock() - swept >= _SWEEP_SECONDS:
@@ -183,15 +187,16 @@ class Scheduler:
                 await asyncio.sleep(0)
                 continue
             await self._sleep()
+        self.rounds.abandon()
 
     def write_texts(self, due: float) -> None:
         """Write the texts of conditions that are due by then, in seconds of the clock."""
         self._failures.texts.flush(due)
 
-    def schedule_one(self) -> Attempt | None:
+    def schedule_one(self) -> Attempt | QueuedPodGroup | None:
         """Run one attempt and start what follows from it; returns what happened, None when no pod is ready.
 
-        What raises costs its pod this attempt and no other pod anything.
+        What raises costs its pod this attempt and no other pod anything. The round of a group is begun.
         """
         try:
             attempt = self._attempts.run()
@@ -199,8 +204,14 @@ class Scheduler:
             self._not_popped(error)
             return None
         if attempt is not None:
-            self._follow_up(attempt)
+            self._take_up(attempt)
         return attempt
+
+    def _take_up(self, attempt: Result | QueuedPodGroup) -> None:
+        if isinstance(attempt, QueuedPodGroup):
+            self.rounds.begin(attempt)
+        else:
+            self._follow_up(attempt)
 
     def _move_slice(self) -> bool:
         """Have the queue move pods for a short while; True if all are where they belong, or decisions waited long."""
@@ -230,6 +241,8 @@ class Scheduler:
                 return False
             if self._clock() >= until or (isinstance(attempt, Reserved) and self.queue.has_at_most(_FEW_PODS)):
                 return self.queue.has_ready()
+            if self.rounds.is_under_way:
+                return True
         return False
 
     async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
@@ -241,9 +254,9 @@ class Scheduler:
             return False
         if attempt is None:
             return False
-        if isinstance(attempt, Skipped | Failed):
-            self._follow_up(attempt)
-            return self.queue.has_ready()
+        if isinstance(attempt, Skipped | Failed | QueuedPodGroup):
+            self._take_up(attempt)
+            return self.rounds.is_under_way or self.queue.has_ready()
         uid = attempt.queued.uid
         self._calls_extenders = True
         try:

@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections import deque
 from collections.abc import Callable
 
 from msgspec import structs
@@ -19,14 +20,17 @@ from bayplan.framework.cluster_event import (
     NODE_DELETE,
     node_changes,
 )
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
+from bayplan.queue.queued_groups import QueuedPodGroup
 from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, Outcome
+from bayplan.scheduler.group_attempts import GroupAttempt
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.ephemeral_claims import make_claims
@@ -86,20 +90,18 @@ class Simulator:
             configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
         )
         self._now, self._between_pods = 0.0, 1.0
+        self.groups = PodGroups(self.cache)
+        """Which kinds of pod group count, if any; the groups themselves come by `queue.set_group`."""
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
             sort_key=next(iter(self.frameworks.values())).queue_sort.sort_key,
             nominator=nominator,
+            groups=self.groups,
         )
         self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values(), tell_reasons=reports)
         self._attempts = AttemptRunner(
-            cache=self.cache,
-            queue=self.queue,
-            cycle=self.cycle,
-            frameworks=self.frameworks,
-            clock=lambda: self._now,
-            decided=self._decided,
+            self.cache, self.queue, self.cycle, self.frameworks, lambda: self._now, decided=self._decided
         )
         self.reader: Reader | None = None
         """What reads each decision for the step that it is part of."""
@@ -107,7 +109,7 @@ class Simulator:
         self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
         self._budgets = Budgets(self._budget_lister, as_evicted=True)
         self._evicted: set[str] = set()
-        self._given = Given()
+        self._given, self._steps = Given(), deque[Step]()
         self._pending: dict[str, PodInfo] = {}
         self._reports: dict[str, PodReport] = {}
 
@@ -197,6 +199,8 @@ class Simulator:
         Raises:
             ExplanationTooLargeError: the `reader` needs more memory than it may take. Nothing is to be asked then.
         """
+        if self._steps:
+            return self._reported(self._steps.popleft())
         if self._unchanged >= self._most_unchanged:
             self._tell_of_circles()
             return None
@@ -205,6 +209,10 @@ class Simulator:
         attempt = self._attempts.run()
         if attempt is None:
             return None
+        if isinstance(attempt, QueuedPodGroup):
+            self._steps.extend(self._follow_up(each) for each in GroupAttempt(attempt, self._attempts).run())
+            self.seconds += self._clock() - started
+            return self.step()
         if isinstance(attempt, Failed) and isinstance(attempt.exception, ExplanationTooLargeError):
             raise attempt.exception
         step, (outcome, read) = self._follow_up(attempt), self._read
@@ -214,6 +222,9 @@ class Simulator:
             # A plugin rejected the chosen node: what nodes said before that stays true.
             step.read = Reading(trace=read.trace)
         self.seconds += self._clock() - started
+        return self._reported(step)
+
+    def _reported(self, step: Step) -> Step:
         if self._keeps_reports:
             report = self._reports.get(step.pod.uid)
             if report is None:

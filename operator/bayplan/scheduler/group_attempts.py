@@ -1,0 +1,183 @@
+"""Attempts on pod groups: the round, and what follows from it for each member (upstream: schedule_one_podgroup.go)."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from bayplan.groups.pod_group import PodGroup
+from bayplan.queue.queued_groups import QueuedPodGroup
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Reserved, Result, return_to_queue
+from bayplan.scheduler.pod_group_round import MemberResult, PodGroupRound, RoundResult, RoundStatus
+
+logger = logging.getLogger(__name__)
+
+_NOT_ENOUGH = "pod group is unschedulable, minCount ({}) cannot be satisfied: {} scheduled, 0 remaining"
+
+
+@dataclass(eq=False)
+class GroupAttempt:
+    """A popped group and its round; the loop takes `step` after `step` and decides nothing else meanwhile.
+
+    In the end every member is bound by the caller, which gets its `Reserved`, or is back in the queue, and so is the
+    group, whatever raises on the way.
+    """
+
+    queued: QueuedPodGroup
+    attempts: AttemptRunner
+    on_round: Callable[[PodGroup, RoundResult], None] | None = None
+    _round: PodGroupRound = field(init=False)
+
+    def __post_init__(self) -> None:
+        attempts = self.attempts
+        self._round = PodGroupRound(
+            self.queued.group,
+            list(self.queued.members.values()),
+            cache=attempts.cache,
+            cycle=attempts.cycle,
+            frameworks=attempts.frameworks,
+            clock=attempts.clock,
+            on_placed=attempts.queue.placed,
+            decided=attempts.decided,
+        )
+
+    def run(self) -> list[Reserved | Failed]:
+        """Go through the whole round; returns what it came to for each member that the queue still knows."""
+        while (results := self.step()) is None:
+            pass
+        return results
+
+    def step(self) -> list[Reserved | Failed] | None:
+        """Try the next member; what the round came to for each of them once it is over."""
+        try:
+            result = self._round.step()
+        except Exception as error:  # noqa: BLE001  as in AttemptRunner.run
+            return self.abandon(error)
+        return None if result is None else self._conclude(result)
+
+    def abandon(self, error: BaseException) -> list[Reserved | Failed]:
+        """Give back all that the round holds, and have the group back off after an error."""
+        self._round.undo()
+        message = str(error) or type(error).__name__
+        frameworks, clock = self.attempts.frameworks, self.attempts.clock
+        members = [
+            MemberResult(
+                each, frameworks[each.profile], message=message, is_error=True, exception=error, started=clock()
+            )
+            for each in self.queued.members.values()
+        ]
+        return self._conclude(RoundResult(RoundStatus.ERROR, message, members))
+
+    def _conclude(self, result: RoundResult) -> list[Reserved | Failed]:
+        queue, status = self.attempts.queue, result.status
+        for skipped in result.skipped:
+            queue.done(skipped.uid)
+        if status is RoundStatus.SCHEDULED:
+            result = self._without_those_gone(result)
+            status = result.status
+        results = [self._follow(each) for each in result.members if not self._is_gone(each.queued)]
+        failed = status in (RoundStatus.UNSCHEDULABLE, RoundStatus.ERROR)
+        queue.finish_round(self.queued, failed=failed, error=status is RoundStatus.ERROR)
+        if self.on_round is not None:
+            try:
+                self.on_round(self.queued.group, result)
+            except Exception:
+                logger.exception("a round was not told of group=%r", str(self.queued.group.key))
+        return results
+
+    def _without_those_gone(self, result: RoundResult) -> RoundResult:
+        """Drop who was deleted or bound by somebody else in mid-round; if too few are left, none is bound."""
+        gone = [each for each in result.members if each.placement is not None and self._is_gone(each.queued, held=True)]
+        for member in reversed(gone):
+            self._round.give_back(member)
+            member.placement = None
+        group = self.queued.group
+        placed = len(self.attempts.cache.members.of(group.key))
+        if not gone or placed >= group.least:
+            return result
+        self._round.undo()
+        message = _NOT_ENOUGH.format(group.least, placed)
+        for member in result.members:
+            if member.placement is not None:
+                member.placement, member.message = None, message
+        return RoundResult(RoundStatus.UNSCHEDULABLE, message, result.members, result.skipped)
+
+    def _is_gone(self, queued: QueuedPodInfo, *, held: bool = False) -> bool:
+        """Whether the queue knows the member no more; it is let go of then, unless its room is `held` still."""
+        cache, queue = self.attempts.cache, self.attempts.queue
+        is_elsewhere = cache.node_of(queued.uid) is not None and not cache.is_assumed(queued.uid)
+        if not queue.is_alive(queued.uid) or is_elsewhere:
+            if not held:
+                queue.done(queued.uid)
+            return True
+        return False
+
+    def _follow(self, member: MemberResult) -> Reserved | Failed:
+        """Have a placed member bound, and return another one to the queue."""
+        attempt, placement = Attempt(member.queued, member.framework, member.started), member.placement
+        if placement is None:
+            return return_to_queue(
+                self.attempts.queue,
+                attempt,
+                member.message,
+                error=member.is_error,
+                fit_error=member.fit_error,
+                exception=member.exception,
+            )
+        try:
+            permitted = self.attempts.permit(attempt, placement)
+        except Exception as error:  # noqa: BLE001  as in AttemptRunner.run
+            self._round.give_back(member)
+            return self.attempts.fail(attempt, error)
+        if isinstance(permitted, Reserved):
+            permitted.sampled = member.sampled
+            return permitted
+        self._round.give_back(member)
+        return self.attempts.rejected(attempt, permitted)
+
+
+@dataclass(eq=False)
+class GroupRounds:
+    """The round that is under way, if there is one; while it is, the loop decides nothing else.
+
+    `follow_up` has a member bound, or its failure reported. `ended` is called after each round. `on_round` hears what
+    each round came to, if anybody wants to.
+    """
+
+    attempts: AttemptRunner
+    follow_up: Callable[[Result], None]
+    ended: Callable[[], None]
+    on_round: Callable[[PodGroup, RoundResult], None] | None = None
+    _attempt: GroupAttempt | None = field(default=None, init=False)
+
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a round was begun that is not over."""
+        return self._attempt is not None
+
+    def begin(self, group: QueuedPodGroup) -> None:
+        """Begin the round of a group that was popped."""
+        self._attempt = GroupAttempt(group, self.attempts, self.on_round)
+
+    def go_on(self, seconds: float) -> bool:
+        """Go on with the round, if there is one, for about so long; True if it is over.
+
+        The binds of all its members start in one turn.
+        """
+        until = self.attempts.clock() + seconds
+        while self._attempt is not None:
+            results = self._attempt.step()
+            if results is not None:
+                self._attempt = None
+                for each in results:
+                    self.follow_up(each)
+                self.ended()
+            elif self.attempts.clock() >= until:
+                return False
+        return True
+
+    def abandon(self) -> None:
+        """End a round that is under way, as if it had failed."""
+        if self._attempt is not None:
+            self._attempt.abandon(RuntimeError("scheduling ends"))
+            self._attempt = None

@@ -1,0 +1,216 @@
+"""Gangs in the loop: bound whole or not at all, and what is said of members that wait."""
+
+import asyncio
+
+import pytest
+from tests.builders import make_node, make_pod, make_pod_info
+from tests.group_builders import make_pod_group
+from tests.scheduler.scene import Scene
+
+from bayplan.cache.group_members import GroupSource
+from bayplan.config.load import default_configuration
+from bayplan.queue.queued_pod import SubQueue
+from bayplan.scheduler.binder import BindError, BindResult
+from bayplan.scheduler.pod_group_round import RoundStatus
+from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.simulator import Simulator
+
+WORKERS = ("a", "b", "c", "d")
+
+
+class GangScene(Scene):
+    """A scheduler that serves native groups, and a gang of four pods of one CPU each."""
+
+    def __init__(self, least=4, members=WORKERS):
+        super().__init__()
+        self.groups.serve(GroupSource.NATIVE)
+        self.statuses = []
+        self.scheduler.rounds.on_round = lambda group, result: self.statuses.append(result.status)
+        self.queue.set_group(make_pod_group(least=least))
+        for name in members:
+            self.pod(name, group="g")
+
+    def begin(self):
+        self.scheduler.schedule_one()
+
+    def go_on(self):
+        """One step of the round; True when it is over."""
+        over = self.scheduler.rounds.go_on(0)
+        self.check()
+        return over
+
+    def round(self):
+        self.begin()
+        assert self.scheduler.rounds.is_under_way
+        while not self.go_on():
+            pass
+
+    def bound(self):
+        return sorted(uid for uid, _ in self.binder.bindings)
+
+
+@pytest.fixture
+def scene():
+    return GangScene()
+
+
+async def test_a_gang_that_fits_is_bound_whole_in_one_turn(scene):
+    scene.node(cpu="4")
+    scene.round()
+    assert len(scene.dispatcher.jobs) == 4
+    await scene.dispatcher.run()
+    assert scene.bound() == list(WORKERS)
+    assert scene.queue.uids() == set()
+    assert scene.statuses == [RoundStatus.SCHEDULED]
+
+
+async def test_a_gang_that_does_not_fit_binds_nothing_and_each_member_is_told_why(scene):
+    scene.node(cpu="2")
+    scene.round()
+    assert scene.dispatcher.jobs == []
+    assert scene.cache.sizes().assumed_pods == 0
+    said = {uid: message for uid, _, message in scene.said()}
+    verdict = "minCount (4) cannot be satisfied: 2 scheduled, 1 remaining"
+    none = "pod group preemption: No preemption victims found for incoming preemptor"
+    assert said["a"] == said["b"] == f"pod group is unschedulable, {verdict}, {none}"
+    assert said["c"].startswith("0/1 nodes are available: 1 Insufficient cpu.")
+    assert said["d"] == verdict
+    assert {scene.sub_queue_of(uid) for uid in WORKERS} == {SubQueue.ERROR_BACKOFF}
+
+
+async def test_a_gang_that_waits_is_bound_once_a_node_comes_and_its_back_off_is_over(scene):
+    scene.node(cpu="2")
+    scene.round()
+    scene.node("n2", cpu="2")
+    assert scene.queue.pop() is None
+    scene.after(2)
+    scene.round()
+    await scene.dispatcher.run()
+    assert scene.bound() == list(WORKERS)
+
+
+async def test_nothing_else_is_decided_while_a_round_is_under_way(scene):
+    scene.node(cpu="8")
+    scene.begin()
+    scene.go_on()
+    scene.pod("single")
+    task = asyncio.create_task(scene.scheduler.run())
+    await asyncio.sleep(0)
+    assert len(scene.dispatcher.jobs) == 5
+    scene.scheduler.stop()
+    await task
+    await scene.dispatcher.run()
+    assert [uid for uid, _ in scene.binder.bindings] == [*WORKERS, "single"]
+
+
+async def test_an_engine_is_taken_over_only_between_rounds(scene):
+    scene.node(cpu="4")
+    scene.begin()
+    scene.go_on()
+    before = scene.scheduler.frameworks
+    task = asyncio.create_task(scene.scheduler.take_over(scene.engine(dict(before)), []))
+    await asyncio.sleep(0)
+    assert scene.scheduler.frameworks is before
+    while not scene.go_on():
+        pass
+    await task
+    assert scene.scheduler.frameworks is not before
+
+
+async def test_a_member_deleted_in_mid_round_leaves_nothing_bound_if_too_few_are_left(scene):
+    scene.node(cpu="4")
+    scene.begin()
+    scene.go_on()
+    scene.pending.gone("a")
+    while not scene.go_on():
+        pass
+    assert scene.dispatcher.jobs == []
+    assert scene.cache.sizes().assumed_pods == 0
+    assert scene.queue.uids() == {"b", "c", "d"}
+    assert scene.statuses == [RoundStatus.UNSCHEDULABLE]
+
+
+async def test_a_member_deleted_in_mid_round_is_dropped_if_enough_are_left():
+    scene = GangScene(least=3)
+    scene.node(cpu="4")
+    scene.begin()
+    scene.go_on()
+    scene.pending.gone("a")
+    while not scene.go_on():
+        pass
+    await scene.dispatcher.run()
+    assert scene.bound() == ["b", "c", "d"]
+    assert scene.cache.node_of("a") is None
+
+
+@pytest.mark.parametrize("when", ["before its turn", "after its turn"])
+async def test_a_member_bound_by_hand_in_mid_round_counts_where_it_is(scene, when):
+    scene.node(cpu="4")
+    scene.node("elsewhere", cpu="1", unschedulable=True)
+    scene.begin()
+    scene.go_on()
+    uid = "d" if when == "before its turn" else "a"
+    scene.assigned.on_add(make_pod(uid, uid=uid, cpu="1", group="g", node="elsewhere"))
+    while not scene.go_on():
+        pass
+    await scene.dispatcher.run()
+    assert scene.bound() == sorted({*WORKERS} - {uid})
+    assert scene.cache.node_of(uid) == "elsewhere"
+    assert scene.queue.uids() == set()
+
+
+async def test_a_member_whose_bind_fails_is_tried_again_as_a_late_one(scene):
+    scene.node(cpu="4")
+    scene.round()
+    first, *others = scene.dispatcher.jobs
+    scene.binder.result, scene.dispatcher.jobs[:] = BindError("no"), [first]
+    await scene.dispatcher.run()
+    scene.binder.result, scene.dispatcher.jobs[:] = BindResult.BOUND, others
+    await scene.dispatcher.run()
+    scene.check()
+    assert scene.queue.uids() == {"a"}
+    scene.after(3)
+    scene.round()
+    await scene.dispatcher.run()
+    assert scene.queue.uids() == set()
+
+
+async def test_what_a_plugin_raises_costs_the_group_the_round_and_nothing_else(scene, monkeypatch):
+    scene.node(cpu="4")
+
+    def broken(state, pod, node):
+        if pod.uid == "c":
+            raise ValueError("broken")
+        return original(state, pod, node)
+
+    original = scene.framework.run_reserve
+    monkeypatch.setattr(scene.framework, "run_reserve", broken)
+    scene.round()
+    assert scene.dispatcher.jobs == []
+    assert scene.cache.sizes().assumed_pods == 0
+    assert {uid: message for uid, _, message in scene.said()}["c"] == "broken"
+    assert scene.statuses == [RoundStatus.ERROR]
+
+
+async def test_a_round_that_stops_with_the_loop_leaves_nothing_assumed(scene):
+    scene.node(cpu="4")
+    scene.begin()
+    scene.go_on()
+    scene.scheduler.stop()
+    await scene.scheduler.run()
+    scene.check()
+    assert scene.cache.sizes().assumed_pods == 0
+    assert scene.queue.uids() == set(WORKERS)
+
+
+def test_a_simulation_places_gangs_whole_or_not_at_all():
+    simulator = Simulator(default_configuration())
+    simulator.groups.serve(GroupSource.NATIVE)
+    for name in ("fits", "large"):
+        simulator.queue.set_group(make_pod_group(name, least=3))
+    pods = [make_pod_info(f"{group}-{i}", cpu="1", group=group) for group in ("fits", "large") for i in range(3)]
+    simulator.add(ClusterObjects(nodes=[make_node(cpu="5")], pods=pods))
+    report = simulator.run()
+    placed = {pod.name: pod.attempts[-1].node for pod in report.pods}
+    assert [placed[f"fits-{i}"] for i in range(3)] == ["n"] * 3
+    assert [placed[f"large-{i}"] for i in range(3)] == [None] * 3
