@@ -104,6 +104,17 @@ def test_members_on_nodes_count_whoever_bound_them(scene):
     assert list(scene.pop_group().members) == ["a"]
 
 
+def test_a_gang_that_runs_in_part_goes_before_others_of_its_priority(scene):
+    scene.add("older")
+    scene.wait(1)
+    scene.cache.set_pod(member("a", node="n1"))
+    scene.gang(2, "b")
+    scene.add("higher", priority=1)
+    assert scene.pop().uid == "higher"
+    assert list(scene.pop_group().members) == ["b"]
+    assert scene.pop().uid == "older"
+
+
 def test_a_lower_least_number_lets_a_gang_go(scene):
     scene.gang(3, "a", "b")
     scene.set_group(least=2)

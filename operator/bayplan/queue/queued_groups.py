@@ -45,6 +45,11 @@ class QueuedPodGroup(QueuedEntity):
         self.profile = self.pod_info.pod.spec.scheduler_name
         self.stand(self.pod_info)
 
+    @property
+    def since(self) -> float:
+        """Since ever for a gang that runs in part, as after a restart: room goes to whom it makes whole."""
+        return 0.0 if 0 < len(self.placed(self.group.key)) < self.group.least else self.timestamp
+
     def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
         """Return what holds the group: a gated member, or that there are too few.
 

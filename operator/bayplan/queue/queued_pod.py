@@ -67,6 +67,11 @@ class QueuedEntity:
         self.uid = self.pod_info.uid
         self.profile = self.pod_info.pod.spec.scheduler_name
 
+    @property
+    def since(self) -> float:
+        """Since when it counts as waiting, among those of its priority."""
+        return self.timestamp
+
     def gate(self, profiles: Mapping[str, "QueueProfile"]) -> Status:
         """Return the refusal of the plugin that holds it back, or a status that is ok."""
         return profiles[self.profile].gate(self.pod_info)

@@ -201,7 +201,7 @@ class SubQueues:
 
     def sort(self, queued: QueuedEntity) -> None:
         """Put a pod that stands in a heap where its sort key belongs."""
-        key = self.sort_key(queued.pod_info, queued.timestamp)
+        key = self.sort_key(queued.pod_info, queued.since)
         if queued.sub_queue is SubQueue.ACTIVE:
             self._active.push(queued, key)
         elif queued.sub_queue in self._heaps:
