@@ -109,6 +109,13 @@ def test_a_cluster_without_nodes_is_wrong_input_and_not_a_good_one(doctor):
         assert err.endswith("there is no Node that can be read, so nothing can be looked for\n")
 
 
+@pytest.mark.parametrize("plugins", [7, "x", [3], {"balance": 7}, {"balance": {"enabled": 7}}])
+def test_a_policy_of_another_shape_has_nothing(doctor, plugins):
+    policy = {"apiVersion": "descheduler/v1alpha2", "kind": "DeschedulerPolicy", "profiles": [{"plugins": plugins}]}
+    code, out, _ = doctor("--cluster", "in", "--cluster", "policy", **{"in": GOOD, "policy": json.dumps(policy)})
+    assert (code, out) == (0, "Nothing found.\n")
+
+
 def test_names_of_strangers_are_one_line(doctor):
     pool = {**POOL, "metadata": {"name": "a\nb\x1b[31m"}}
     _, out, _ = doctor("--cluster", "in", **{"in": lists(*json.loads(GOOD)["items"], pool)})

@@ -32,9 +32,15 @@ def consolidation(patient: Patient) -> Iterator[Finding]:
     """NodePools of Karpenter that evict pods to consolidate them, beside a scheduler that packs."""
     for name, pool in _named(patient, "NodePool"):
         if (_at(pool, "spec", "disruption", "consolidationPolicy") or _UNDERUSED) == _UNDERUSED:
-            effect = f"{counted(len(patient.running), 'pod')} on {patient.used} nodes may be evicted; {patient.needed}"
+            evicted = f"{counted(len(patient.running), 'pod')} on {counted(patient.used, 'node')} may be evicted"
             message = "Karpenter evicts pods from nodes with room, and the scheduler places them again"
-            yield Finding("consolidation", f"NodePool {name}", message, effect, _WHEN_EMPTY.format(name=name))
+            yield Finding(
+                "consolidation",
+                f"NodePool {name}",
+                message,
+                f"{evicted}; {patient.needed}",
+                _WHEN_EMPTY.format(name=name),
+            )
 
 
 def kept_nodes(patient: Patient) -> Iterator[Finding]:
@@ -52,7 +58,7 @@ def descheduling(patient: Patient) -> Iterator[Finding]:
     """A descheduler's LowNodeUtilization, which evicts from full nodes what packing put there."""
     for name, policy in _named(patient, "DeschedulerPolicy"):
         for profile in _listed(policy, "profiles"):
-            if _LOW not in (_at(profile, "plugins", "balance", "enabled") or ()):
+            if _LOW not in _listed(profile, "plugins", "balance", "enabled"):
                 continue
             given = [_at(each, "args") for each in _listed(profile, "pluginConfig") if _at(each, "name") == _LOW]
             limit = _at(next(iter(given), None), "targetThresholds", CPU)
@@ -77,6 +83,6 @@ def _at(value: Any, *path: str) -> Any:  # noqa: ANN401 - values of files are an
     return value
 
 
-def _listed(value: Any, key: str) -> list[Any]:  # noqa: ANN401 - as above
-    found = _at(value, key)
+def _listed(value: Any, *path: str) -> list[Any]:  # noqa: ANN401 - as above
+    found = _at(value, *path)
     return found if isinstance(found, list) else []
