@@ -161,6 +161,12 @@ def test_a_guest_that_tolerates_the_taint_is_no_finding():
     assert found(places, [guest, device]) == []
 
 
+def test_a_fix_is_one_command_whatever_a_stranger_calls_his_objects():
+    pool = {"metadata": {"name": "x; echo owned"}, "spec": {"disruption": {}}}
+    _, fix = only(found(nodes(), spread_out(), others=[("NodePool", pool)]))
+    assert fix.startswith("kubectl patch nodepool 'x; echo owned' --type merge")
+
+
 @pytest.mark.parametrize("disruption", [{}, {"consolidationPolicy": "WhenEmptyOrUnderutilized"}])
 def test_an_autoscaler_that_moves_pods_beside_packing(disruption):
     pool = {"metadata": {"name": "general"}, "spec": {"disruption": disruption}}

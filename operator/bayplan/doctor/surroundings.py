@@ -1,5 +1,6 @@
 """What other controllers are told that works against packing: autoscalers and the descheduler."""
 
+import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -39,7 +40,7 @@ def consolidation(patient: Patient) -> Iterator[Finding]:
                 f"NodePool {name}",
                 message,
                 f"{evicted}; {patient.needed}",
-                _WHEN_EMPTY.format(name=name),
+                _WHEN_EMPTY.format(name=shlex.quote(name)),
             )
 
 
@@ -50,7 +51,7 @@ def kept_nodes(patient: Patient) -> Iterator[Finding]:
         hosts = {pod.pod.spec.node_name for pod in patient.running if {pod.key, pod.pod.spec.node_name} & names}
         if hosts:
             effect = f"{counted(len(hosts), 'node')} of {patient.used} in use cannot be removed; {patient.needed}"
-            fix = f"kubectl annotate {kind.lower()} {min(names).rpartition('/')[2]} {key}-"
+            fix = f"kubectl annotate {kind.lower()} {shlex.quote(min(names).rpartition('/')[2])} {key}-"
             yield Finding("kept-nodes", counted(len(names), kind.lower()), f"{key} is {value}", effect, fix)
 
 
