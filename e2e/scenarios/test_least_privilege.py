@@ -39,6 +39,9 @@ NOT_NEEDED_HERE = {
     # Nothing is preempted.
     ("delete", "pods"),
     ("create", "pods/eviction"),
+    # There are no groups of pods, nor is their kind served.
+    ("watch", "podgroups"),
+    ("patch", "podgroups/status"),
     # Nobody asks what would come of a pod.
     ("list", "priorityclasses"),
     # No pod has a volume.

@@ -22,6 +22,12 @@ SHIPPED_RIGHTS: set[Rule] = {
     *(("", resource, verb) for resource in ("pods", "nodes") for verb in ("list", "watch")),
     *((resource.group, resource.plural, verb) for resource in RESOURCES for verb in ("list", "watch")),
     *(("", resource, "patch") for resource in ("persistentvolumes", "persistentvolumeclaims")),
+    *(
+        (group, "podgroups", verb)
+        for group in ("scheduling.k8s.io", "scheduling.x-k8s.io")
+        for verb in ("list", "watch")
+    ),
+    ("scheduling.k8s.io", "podgroups/status", "patch"),
     ("", "pods/binding", "create"),
     ("", "pods/eviction", "create"),
     ("", "pods/status", "patch"),

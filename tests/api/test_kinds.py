@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.api.kinds import NODES, PODS, RESOURCES, resource_named, resource_of
+from bayplan.api.kinds import CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES, resource_named, resource_of
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.api.workload_objects import ReplicaSet, Service
@@ -36,7 +36,7 @@ def test_only_core_kinds_are_known_without_a_version_and_no_other_group_is_taken
     assert resource_named("serving.knative.dev/v1", "Service") is None
 
 
-@pytest.mark.parametrize("resource", [NODES, PODS, *RESOURCES], ids=lambda resource: resource.plural)
+@pytest.mark.parametrize("resource", [NODES, PODS, POD_GROUPS, CRD_POD_GROUPS, *RESOURCES], ids=lambda each: each.path)
 def test_what_grants_a_kind_is_the_one_part_of_the_manifests_that_does(resource):
     granting = {
         path.parent.relative_to(MANIFESTS).as_posix()
@@ -48,6 +48,12 @@ def test_what_grants_a_kind_is_the_one_part_of_the_manifests_that_does(resource)
         if {"list", "watch"} <= set(rule["verbs"])
     }
     assert granting == {resource.granted_by}
+
+
+def test_groups_of_pods_are_of_two_kinds_neither_of_which_has_a_lister():
+    assert POD_GROUPS.path == "/apis/scheduling.k8s.io/v1beta1/podgroups"
+    assert CRD_POD_GROUPS.path == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
+    assert resource_named("scheduling.k8s.io/v1beta1", "PodGroup") is None
 
 
 def test_a_kind_outside_the_table_is_named():

@@ -69,7 +69,7 @@ def watches(url, cache, metrics=None, wake=lambda: None, **options):
         metrics or RecordedMetrics(),
         wake=wake,
         on_gone=lambda uid: None,
-        timing=WatchTiming(first_delay=0.05),
+        timing=WatchTiming(first_delay=0.05, unserved_delay=0.2),
         **options,
     )
 

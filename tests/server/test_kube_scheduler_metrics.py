@@ -46,6 +46,8 @@ NOT_RECORDED = {
     "scheduler_preemption_execution_duration_seconds",
     "scheduler_preemption_pdb_violations_total",
     "scheduler_volume_scheduling_stage_error_total",
+    "scheduler_podgroup_schedule_attempts_total",
+    "scheduler_podgroup_scheduling_attempt_duration_seconds",
 }
 # Python's, which Go programs have none of.
 PYTHON = re.compile(r"python_")

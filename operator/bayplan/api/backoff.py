@@ -50,6 +50,8 @@ class WatchTiming:
     inactivity: float = 75.0
     list_timeout: float = 60.0
     slice: float = SLICE_SECONDS
+    unserved_delay: float = 60.0
+    """How long until a kind that few clusters have is asked for again, where it is not served."""
 
 
 @dataclass(slots=True)

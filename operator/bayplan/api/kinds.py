@@ -9,6 +9,7 @@ from urllib.parse import quote
 from bayplan.api import storage_objects as storage
 from bayplan.api import workload_objects as workload
 from bayplan.api.objects import Node, Pod
+from bayplan.api.pod_group_objects import PodGroup
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Resource:
     plural: str
     namespaced: bool = False
     granted_by: str = "base"
+    version: str = "v1"
 
     @property
     def kind(self) -> str:
@@ -32,7 +34,7 @@ class Resource:
     @property
     def api_version(self) -> str:
         """What `apiVersion` says, such as `storage.k8s.io/v1`."""
-        return f"{self.group}/v1" if self.group else "v1"
+        return f"{self.group}/{self.version}" if self.group else self.version
 
     @property
     def path(self) -> str:
@@ -43,6 +45,9 @@ class Resource:
 _SPREADING: Final = "components/default-spreading"
 NODES: Final = Resource(Node, "", "nodes")
 PODS: Final = Resource(Pod, "", "pods", namespaced=True)
+POD_GROUPS: Final = Resource(PodGroup, "scheduling.k8s.io", "podgroups", namespaced=True, version="v1beta1")
+CRD_POD_GROUPS: Final = Resource(PodGroup, "scheduling.x-k8s.io", "podgroups", namespaced=True, version="v1alpha1")
+"""Kubernetes' own groups of pods, and those of scheduler-plugins; few clusters serve either."""
 RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(workload.Namespace, "", "namespaces"),
     Resource(workload.Service, "", "services", namespaced=True, granted_by=_SPREADING),

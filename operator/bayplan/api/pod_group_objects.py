@@ -61,6 +61,7 @@ class PodGroupCondition(Struct, frozen=True):
     reason: str = ""
     message: str = ""
     last_transition_time: str | None = None
+    observed_generation: int = 0
 
 
 class PodGroupStatus(Struct, frozen=True):

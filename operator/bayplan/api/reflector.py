@@ -40,7 +40,8 @@ class Reflector(Generic[T]):
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
     status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of
     each refusal, and the seconds since the first of those in a row, 0.0 for that; where it returns True it sees to it
-    that people are told, and it is not logged here. `on_recovered` is called when the server watches again after it was
+    that people are told, and it is not logged here. `on_allowed` is called when the server
+    answers again after refusals. `on_recovered` is called when the server watches again after it was
     away, and after each list but the first. `on_went_back` is called before that if the list is older than what was
     known: etcd was restored. Such a list is the truth, whatever versions its objects have. `contact` is told of the
     server's absence and return, which is then not logged here at each try. `on_applied` receives how many seconds after
@@ -60,6 +61,7 @@ class Reflector(Generic[T]):
         keep_undecodable: bool = True,
         on_undecodable: Callable[[str, str], None] | None = None,
         on_refused: Callable[[int, str, float], bool] | None = None,
+        on_allowed: Callable[[], None] = lambda: None,
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
         on_applied: Callable[[float], None] = lambda seconds: None,
@@ -76,6 +78,7 @@ class Reflector(Generic[T]):
         self.relists_total = 0
         self.refused_with = 0
         self._on_refused = on_refused
+        self._on_allowed = on_allowed
         self._recovered = on_recovered or (lambda: None)
         self._on_went_back = on_went_back
         self._on_applied = on_applied
@@ -195,7 +198,9 @@ class Reflector(Generic[T]):
         return delay
 
     def _answered(self) -> None:
-        self.refused_with = 0
+        if self.refused_with:
+            self.refused_with = 0
+            self._on_allowed()
         if self._contact is not None:
             self._contact.answered()
 

@@ -171,6 +171,7 @@ def build(
         on_went_back=recovery.went_back,
         scheduler_names=() if is_shadow else names,
         shadow=shadow,
+        groups=queue.groups,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=partial(make_reflector, contact=contact),
     )

@@ -1,5 +1,6 @@
 """Every watch of the running scheduler: one reflector a kind, what it feeds, and what keeps it from being ready."""
 
+import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
@@ -9,10 +10,12 @@ from typing import Any
 
 from bayplan.api.backoff import ROLES_SECONDS, WatchTiming
 from bayplan.api.credentials import Credentials
-from bayplan.api.kinds import NODES, PODS, Resource, resource_of
+from bayplan.api.kinds import CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
+from bayplan.cache.group_members import GroupSource
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
@@ -24,6 +27,7 @@ from bayplan.scheduler.event_handlers import (
     foreign_nominations_selector,
 )
 from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections, NodeBackoff
+from bayplan.scheduler.pod_group_events import PodGroupEvents
 from bayplan.scheduler.shadow import Shadow, ShadowNodes
 from bayplan.server.health import HealthChecks
 from bayplan.server.state import WatchState
@@ -45,6 +49,9 @@ class Watch:
     reflector's back-off. A kind that was served keeps its objects if it no longer is: among API servers of two
     versions only one may know it. Neither the start nor readiness waits for one that is not `needed`. `name` tells a
     second watch of a kind from the first; `options` are the reflector's.
+
+    With `on_served` few clusters have the kind: to have none of it, or no right to it, is no trouble, and it is asked
+    for once a minute. The start waits for the first answer, and `on_served` hears of each change.
     """
 
     def __init__(
@@ -58,6 +65,7 @@ class Watch:
         label: str = "",
         optional: bool = False,
         needed: bool = True,
+        on_served: Callable[[bool], None] | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         **options: Any,  # noqa: ANN401  as the reflector takes them
     ) -> None:
@@ -66,6 +74,11 @@ class Watch:
         self.absent = False
         self._optional = optional
         self._told_forbidden = False
+        self._on_served = on_served
+        self._is_off = False
+        self._pause = (options.get("timing") or WatchTiming()).unserved_delay
+        if on_served is not None:
+            options |= {"on_allowed": self._allowed, "sleep": self._sleep}
         self.needed = needed
         self._metrics = metrics
         self._handler = handler
@@ -88,19 +101,24 @@ class Watch:
 
     def problem(self) -> str | None:
         """Why scheduling has to wait for this kind, in constant words; None if it need not."""
-        if self.reflector.refused_with == HTTPStatus.FORBIDDEN:
+        if self.reflector.refused_with == HTTPStatus.FORBIDDEN and not self._is_off:
             return f"the role does not allow to list and watch {self.resource.plural}"
         return None if self.synced else f"{self.name} are not listed yet"
 
     def staleness(self, clock: Callable[[], float]) -> str | None:
         """Why what is known may be outdated by now, in constant words; None if it is not."""
-        is_gone = self._optional and self.reflector.refused_with == HTTPStatus.NOT_FOUND
+        is_gone = self._is_off or (self._optional and self.reflector.refused_with == HTTPStatus.NOT_FOUND)
         if not self.reflector.synced or is_gone or self.reflector.silence(clock()) <= STALE_SECONDS:
             return None
         return f"the watch of {self.name} is stale"
 
     def _refused(self, status: int, reason: str, seconds: float) -> bool:
         is_first = seconds == 0.0
+        if self._on_served is not None and status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+            # An API server that has just started may not know all roles and kinds yet.
+            if seconds >= ROLES_SECONDS or (status == HTTPStatus.NOT_FOUND and not self.reflector.synced):
+                self._switch_off(self._on_served, status, reason)
+            return True
         if status == HTTPStatus.FORBIDDEN:
             # What was allowed before is given time to be so again.
             is_certain = seconds >= ROLES_SECONDS or not self.reflector.synced
@@ -132,6 +150,22 @@ class Watch:
             self.absent = True
             self._handler.on_synced()
 
+    def _switch_off(self, on_served: Callable[[bool], None], status: int, reason: str) -> None:
+        if not self._is_off:
+            self._is_off = self.absent = True
+            level = logging.WARNING if self.reflector.synced else logging.INFO
+            text = "pods are not grouped by this kind kind=%s apiVersion=%s status=%d reason=%r"
+            logger.log(level, text, self.resource.kind, self.resource.api_version, status, reason)
+            on_served(False)
+
+    async def _sleep(self, seconds: float) -> None:
+        await asyncio.sleep(max(seconds, self._pause) if self._is_off else seconds)
+
+    def _allowed(self) -> None:
+        self._is_off = self.absent = False
+        if self._on_served is not None:
+            self._on_served(True)
+
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind
         logger.warning("object cannot be read kind=%s name=%r error=%s", kind, key, error)
@@ -146,7 +180,7 @@ class Watches:
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
     `on_went_back` is called when a list is older than what was known before. A `shadow` takes nodes and all pods in
-    place of cache and queue.
+    place of cache and queue. With `groups` the pod groups of both kinds are watched wherever they are served.
     """
 
     def __init__(
@@ -163,6 +197,7 @@ class Watches:
         scheduler_names: Collection[str] = (),
         rejection_backoff_seconds: float = 0.0,
         shadow: Shadow | None = None,
+        groups: PodGroups | None = None,
         timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
@@ -188,6 +223,11 @@ class Watches:
             watch(PODS, pods, label="AssignedPod", field_selector=selector, on_recovered=on_recovered),
             *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
+        if groups is not None:
+            for resource in (POD_GROUPS, CRD_POD_GROUPS):
+                of_source = PodGroupEvents(groups, GroupSource(resource.api_version), wake)
+                name = f"{resource.plural}.{resource.group}"
+                self._watches.append(watch(resource, of_source, name=name, on_served=of_source.served))
         if scheduler_names:
             handler = ForeignNominationEvents(queue, wake)
             selector = foreign_nominations_selector(scheduler_names)

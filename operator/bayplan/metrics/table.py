@@ -73,6 +73,8 @@ _TEXTS: Final[Mapping[str, str]] = {
     ),
     "scheduler_permit_wait_duration_seconds": "Duration of waiting on permit.",
     "scheduler_volume_scheduling_stage_error_total": "Volume scheduling stage error count",
+    "scheduler_podgroup_schedule_attempts_total": "Number of attempts to schedule pod groups, by the result.",
+    "scheduler_podgroup_scheduling_attempt_duration_seconds": "Pod group scheduling attempt latency in seconds.",
     "scheduler_preemption_attempts_total": "Total preemption attempts till now.",
     "scheduler_preemption_victims": "Number of selected preemption victims.",
     "scheduler_preemption_evaluation_duration_seconds": (
@@ -168,6 +170,10 @@ class Metrics:
         )
         self.attempts_per_pod = _histogram("scheduler_pod_scheduling_attempts", exponential_buckets(1, 2, 5))
         self.scheduled_after_flush = _counter("scheduler_pod_scheduled_after_flush_total")
+        self.pod_group_attempts = _counter("scheduler_podgroup_schedule_attempts_total", "result", "profile")
+        self.pod_group_attempt_seconds = _histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds", _FROM_1_MILLISECOND, "result", "profile"
+        )
         # Extension points, plugins and hints.
         self.extension_point_seconds = _histogram(
             "scheduler_framework_extension_point_duration_seconds",
@@ -249,6 +255,11 @@ class Metrics:
         """Count an attempt that ended; `seconds` covers the cycle, and binding when it got that far."""
         self.attempts.add(result, profile)
         self.attempt_seconds.observe(seconds, result, profile)
+
+    def pod_group_attempt(self, profile: str, result: str, seconds: float) -> None:
+        """Count a round of a pod group; binds are no part of it."""
+        self.pod_group_attempts.add(result, profile)
+        self.pod_group_attempt_seconds.observe(seconds, result, profile)
 
     def bound(self, attempts: int, sli_seconds: float) -> None:
         """Count a pod that was bound at its n-th attempt, `sli_seconds` after its first one (gated time left out)."""

@@ -1,0 +1,41 @@
+"""Applies the events of pod groups, of either kind, to what is known of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
+from bayplan.cache.group_members import GroupSource
+from bayplan.groups.pod_group import read_pod_group
+from bayplan.groups.pod_groups import PodGroups
+
+
+@dataclass(eq=False)
+class PodGroupEvents:
+    """Keeps the groups of one source, and whether pods are grouped by it at all."""
+
+    groups: PodGroups
+    source: GroupSource
+    wake: Callable[[], None]
+
+    def on_add(self, obj: PodGroupObject) -> None:
+        """A group appeared."""
+        self.groups.set(read_pod_group(obj, self.source))
+        self.wake()
+
+    def on_update(self, old: PodGroupObject, new: PodGroupObject) -> None:
+        """A group changed: how many start together, or what is said of it."""
+        self.on_add(new)
+
+    def on_delete(self, obj: PodGroupObject) -> None:
+        """A group went away; its members wait for another of its name."""
+        self.groups.remove(read_pod_group(obj, self.source).key)
+        self.wake()
+
+    def on_synced(self) -> None:
+        """All groups there were at the start are known, so the API server serves them."""
+        self.served(True)
+
+    def served(self, is_served: bool) -> None:
+        """Take that the API server serves this kind and lets it be read from now on, or not any more."""
+        if self.groups.serve(self.source) if is_served else self.groups.end(self.source):
+            self.wake()
