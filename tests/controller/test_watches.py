@@ -60,8 +60,9 @@ class Scene:
         return [line.removeprefix("[-]") for line in lines if line.startswith("[-]")]
 
 
-def watches(url, cache, metrics=None, wake=lambda: None, **options):
-    queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": QueueProfile(lambda _: SUCCESS, {})})
+def watches(url, cache, metrics=None, wake=lambda: None, groups=None, **options):
+    profiles = {"bayplan": QueueProfile(lambda _: SUCCESS, {})}
+    queue = SchedulingQueue(clock=lambda: 0.0, profiles=profiles, groups=groups)
     return Watches(
         Credentials(server=url),
         cache,

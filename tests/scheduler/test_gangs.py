@@ -89,6 +89,23 @@ async def test_a_gang_that_waits_is_bound_once_a_node_comes_and_its_back_off_is_
     assert scene.bound() == list(WORKERS)
 
 
+async def test_a_text_that_changes_is_on_members_before_the_back_off_of_their_group_is_over(scene):
+    scene.node(cpu="2")
+    scene.round()
+    scene.after(2)
+    scene.round()
+    scene.after(4)
+    scene.node("n2", cpu="1")
+    scene.dispatcher.patches.clear()
+    scene.round()
+    scene.after(2)
+    scene.scheduler.write_texts(scene.now)
+    assert scene.sub_queue_of("a") is SubQueue.ERROR_BACKOFF
+    assert {message.partition("cannot be satisfied: ")[2][:24] for _, _, message in scene.dispatcher.patches} >= {
+        "3 scheduled, 0 remaining"
+    }
+
+
 async def test_nothing_else_is_decided_while_a_round_is_under_way(scene):
     scene.node(cpu="8")
     scene.begin()

@@ -38,6 +38,7 @@ from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.engines import EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.pending_pods import PendingPodEvents
+from bayplan.scheduler.pod_group_reporter import PodGroupReporter
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.scheduler.shadow import Shadow, World
 from bayplan.server.health import HealthChecks
@@ -159,6 +160,7 @@ def build(
     recorder = EventRecorder(
         emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
     )
+    rounds = PodGroupReporter(dispatcher.patch, metrics, clock)
     recovery = Recovery()
     watches = Watches(
         credentials,
@@ -171,7 +173,7 @@ def build(
         on_went_back=recovery.went_back,
         scheduler_names=() if is_shadow else names,
         shadow=shadow,
-        groups=queue.groups,
+        on_group_gone=rounds.forget,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=partial(make_reflector, contact=contact),
     )
@@ -196,8 +198,9 @@ def build(
         contact=contact,
     )
     operator = OperatorThread(names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill)
-    # These two are connected late, because they call parts that are made after them.
+    # These are connected late, because they call parts that are made after them.
     pending.on_gone = scheduler.pod_gone
+    scheduler.rounds.on_round = rounds.report
     recovery.connect(watches, intake_list, operator, pending)
 
     reload = ConfigurationReload(

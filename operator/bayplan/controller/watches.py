@@ -15,7 +15,6 @@ from bayplan.api.object_store import Handler
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource
-from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
@@ -180,7 +179,7 @@ class Watches:
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
     `on_went_back` is called when a list is older than what was known before. A `shadow` takes nodes and all pods in
-    place of cache and queue. With `groups` the pod groups of both kinds are watched wherever they are served.
+    place of cache and queue. Pod groups of both kinds are watched wherever they are served, if the queue takes any.
     """
 
     def __init__(
@@ -197,7 +196,7 @@ class Watches:
         scheduler_names: Collection[str] = (),
         rejection_backoff_seconds: float = 0.0,
         shadow: Shadow | None = None,
-        groups: PodGroups | None = None,
+        on_group_gone: Callable[[str], None] = lambda uid: None,
         timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
@@ -223,9 +222,9 @@ class Watches:
             watch(PODS, pods, label="AssignedPod", field_selector=selector, on_recovered=on_recovered),
             *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
         ]
-        if groups is not None:
+        if queue.groups is not None:
             for resource in (POD_GROUPS, CRD_POD_GROUPS):
-                of_source = PodGroupEvents(groups, GroupSource(resource.api_version), wake)
+                of_source = PodGroupEvents(queue, queue.groups, GroupSource(resource.api_version), wake, on_group_gone)
                 name = f"{resource.plural}.{resource.group}"
                 self._watches.append(watch(resource, of_source, name=name, on_served=of_source.served))
         if scheduler_names:

@@ -89,6 +89,8 @@ class Failed(Attempt, eq=False):
     nomination: str | None
     fit_error: FitError | None = None
     exception: BaseException | None = None
+    in_round: bool = False
+    """Whether the pod was tried as a member of a group, whose back-off is not its own."""
 
     @property
     def reason(self) -> str:

@@ -153,12 +153,14 @@ class FailureReporter:
         rejection = failed.fit_error
         evaluated = 0 if rejection is None else rejection.diagnosis.node_count
         self.decisions.failed(failed.pod, failed.message, seconds, evaluated=evaluated)
-        backs_off_until = failed.queued.backoff_expiration
+        expiration = failed.queued.backoff_expiration
+        # Each round tells all members anew, and the next one is as far as the back-off of their group.
+        backs_off_until = self.clock() if failed.in_round else None if expiration is None else release_time(expiration)
         waits = self.texts.failed(
             failed.pod,
             (failed.reason, failed.message),
             failed.nomination,
-            None if backs_off_until is None else release_time(backs_off_until),
+            backs_off_until,
         )
         self._record(failed.pod, failed.message, told_later=waits)
 

@@ -116,7 +116,7 @@ class GroupAttempt:
         """Have a placed member bound, and return another one to the queue."""
         attempt, placement = Attempt(member.queued, member.framework, member.started), member.placement
         if placement is None:
-            return return_to_queue(
+            failed = return_to_queue(
                 self.attempts.queue,
                 attempt,
                 member.message,
@@ -124,6 +124,8 @@ class GroupAttempt:
                 fit_error=member.fit_error,
                 exception=member.exception,
             )
+            failed.in_round = True
+            return failed
         try:
             permitted = self.attempts.permit(attempt, placement)
         except Exception as error:  # noqa: BLE001  as in AttemptRunner.run

@@ -7,19 +7,22 @@ from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import GroupSource
 from bayplan.groups.pod_group import read_pod_group
 from bayplan.groups.pod_groups import PodGroups
+from bayplan.queue.scheduling_queue import SchedulingQueue
 
 
 @dataclass(eq=False)
 class PodGroupEvents:
-    """Keeps the groups of one source, and whether pods are grouped by it at all."""
+    """Keeps the groups of one source, and whether pods are grouped by it at all; `on_gone` receives a group's UID."""
 
+    queue: SchedulingQueue
     groups: PodGroups
     source: GroupSource
     wake: Callable[[], None]
+    on_gone: Callable[[str], None]
 
     def on_add(self, obj: PodGroupObject) -> None:
         """A group appeared."""
-        self.groups.set(read_pod_group(obj, self.source))
+        self.queue.set_group(read_pod_group(obj, self.source))
         self.wake()
 
     def on_update(self, old: PodGroupObject, new: PodGroupObject) -> None:
@@ -28,7 +31,8 @@ class PodGroupEvents:
 
     def on_delete(self, obj: PodGroupObject) -> None:
         """A group went away; its members wait for another of its name."""
-        self.groups.remove(read_pod_group(obj, self.source).key)
+        self.queue.remove_group(read_pod_group(obj, self.source).key)
+        self.on_gone(obj.metadata.uid)
         self.wake()
 
     def on_synced(self) -> None:
@@ -38,4 +42,5 @@ class PodGroupEvents:
     def served(self, is_served: bool) -> None:
         """Take that the API server serves this kind and lets it be read from now on, or not any more."""
         if self.groups.serve(self.source) if is_served else self.groups.end(self.source):
+            self.queue.regroup()
             self.wake()

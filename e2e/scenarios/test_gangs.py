@@ -1,0 +1,104 @@
+"""Gangs on a real API server: all of their pods start, or none, also when the scheduler dies in the middle."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import pytest
+from e2e.conftest import StartControlPlane
+from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.client import ApiClient, Object
+from e2e.controlplane.installation import install_bayplan
+from e2e.controlplane.objects import node, pod
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.recorder import PodRecorder
+from e2e.controlplane.waiting import wait_until
+from e2e.gangs.objects import GROUPS, group, install_crd, member
+from e2e.scenarios.outcomes import (
+    assert_alive_without_a_traceback,
+    assert_each_bound_once,
+    nodes_bound,
+    wait_bound,
+    wait_event,
+    wait_refused,
+)
+
+pytestmark = pytest.mark.controlplane
+
+ONE_CPU = {"cpu": "1", "memory": "64Mi"}
+NATIVE = "podgroups"
+
+
+@pytest.fixture(scope="module")
+def plane(start_control_plane: StartControlPlane) -> ControlPlane:
+    served, gates = ("scheduling.k8s.io/v1beta1",), ("GenericWorkload",)
+    started = start_control_plane(ControlPlaneOptions(served=served, feature_gates=gates))
+    install_crd(started)
+    return started
+
+
+@pytest.fixture
+def client(plane: ControlPlane) -> Iterator[ApiClient]:
+    yield plane.client
+    plane.client.delete_all("pods", "default")
+    for kind in (NATIVE, GROUPS):
+        plane.client.delete_all(kind, "default")
+    plane.client.delete_all("nodes")
+
+
+def put_gang(client: ApiClient, kind: str, name: str, count: int) -> list[str]:
+    """Creates a gang that needs all its pods, of a CPU each, and returns their names."""
+    made, one = group(name, "default", count), partial(member, namespace="default", of=name)
+    if kind == NATIVE:
+        made |= {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}}
+        one = partial(pod, namespace="default", schedulingGroup={"podGroupName": name})
+    client.create(kind, made)
+    pods: list[Object] = [one(f"{name}-{index:03d}", requests=ONE_CPU) for index in range(count)]
+    client.create_all("pods", pods)
+    return [each["metadata"]["name"] for each in pods]
+
+
+@pytest.mark.parametrize("kind", [NATIVE, GROUPS])
+def test_a_gang_starts_whole_or_waits_until_it_can(
+    plane: ControlPlane, client: ApiClient, kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    # Events of the other kind's pods stay.
+    short = "native" if kind == NATIVE else "crd"
+    client.create("nodes", node("n1", cpu="6"))
+    with BayplanProcess(tmp_path_factory.mktemp("gangs"), kubeconfig=install_bayplan(plane)) as process:
+        process.wait_ready()
+        fits = put_gang(client, kind, f"fits-{short}", 4)
+        wait_bound(client, "default", fits)
+        waits = put_gang(client, kind, f"waits-{short}", 3)
+        told = [wait_refused(client, "default", name)["message"] for name in waits]
+        verdict = "pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
+        assert sorted((verdict in text, "1 Insufficient cpu" in text) for text in told) == [
+            (False, True),
+            (True, False),
+            (True, False),
+        ]
+        wait_event(client, "default", waits[0], "FailedScheduling")
+        assert nodes_bound(client, "default").keys() == set(fits)
+        client.create("nodes", node("n2", cpu="1"))
+        wait_bound(client, "default", [*fits, *waits])
+        assert_alive_without_a_traceback(process)
+
+
+def test_a_gang_is_whole_after_the_scheduler_was_killed_in_the_middle_of_its_binds(
+    plane: ControlPlane, client: ApiClient, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    count = 400
+    client.create_all("nodes", [node(f"n{index}", cpu="100") for index in range(4)])
+    names = put_gang(client, GROUPS, "large", count)
+    uids = [each["metadata"]["uid"] for each in client.list("pods", "default")]
+    kubeconfig = install_bayplan(plane)
+    with PodRecorder(client) as recorder:
+        with BayplanProcess(tmp_path_factory.mktemp("killed"), kubeconfig=kubeconfig) as first:
+            wait_until(lambda: len(recorder.bound_at()) >= 10, "the first binds")
+            first.kill()
+        recorder.catch_up()
+        assert 10 <= len(recorder.bound_at()) < count
+        with BayplanProcess(tmp_path_factory.mktemp("restarted"), kubeconfig=kubeconfig) as second:
+            wait_bound(client, "default", names)
+            recorder.catch_up()
+            assert_each_bound_once(recorder, uids)
+            assert_alive_without_a_traceback(second)
