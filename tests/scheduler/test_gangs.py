@@ -192,6 +192,24 @@ async def test_a_member_whose_bind_fails_is_tried_again_as_a_late_one(scene):
     assert scene.queue.uids() == set()
 
 
+async def test_nobody_takes_the_room_of_a_member_whose_bind_fails(scene):
+    scene.node(cpu="4")
+    scene.round()
+    first, *others = scene.dispatcher.jobs
+    scene.binder.result, scene.dispatcher.jobs[:] = BindError("no"), [first]
+    await scene.dispatcher.run()
+    scene.binder.result, scene.dispatcher.jobs[:] = BindResult.BOUND, others
+    await scene.dispatcher.run()
+    scene.pod("single")
+    scene.step()
+    assert scene.cache.node_of("single") is None
+    scene.after(10)
+    scene.round()
+    await scene.dispatcher.run()
+    assert {scene.cache.node_of(name) for name in WORKERS} == {"n1"}
+    assert scene.queue.nominator.nominated_node("a") is None
+
+
 async def test_what_a_plugin_raises_costs_the_group_the_round_and_nothing_else(scene, monkeypatch):
     scene.node(cpu="4")
 
