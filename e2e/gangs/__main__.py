@@ -23,6 +23,9 @@ from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process
 
+QUIET_SECONDS = 5.0
+"""bayplan has a text that is new wait for the back-off and a second, and for its turn among others."""
+
 
 def bayplan(plane: ControlPlane, _: tuple[str, ...]) -> Process:
     """Starts bayplan with its shipped rights and kube-scheduler's configuration; it has no gates to set."""
@@ -42,7 +45,7 @@ def judge(chosen: Sequence[Family], recordings: Path, planes: int) -> dict[str, 
         for each in family.scenarios:
             if each.name not in recorded[family.name] or recorded[family.name][each.name].digest != each.digest():
                 sys.exit(f"{each.name} was recorded with other steps: python -m tests.oracle.gangs.record")
-    found = play_all(chosen, planes, bayplan)
+    found = play_all(chosen, planes, bayplan, QUIET_SECONDS)
     return {
         family.name: [
             compare(each, recorded[family.name][each.name].runs, found[each.name]) for each in family.scenarios

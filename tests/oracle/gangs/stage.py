@@ -45,9 +45,9 @@ CONFIGURATION: Object = {
 }
 """What every scheduler under comparison runs with."""
 
-_QUIET_SECONDS = 2.5
+QUIET_SECONDS = 2.5
 """Two back-offs and what two rounds take."""
-_LONGEST_SECONDS = 30.0
+_LONGEST_SECONDS = 40.0
 _POLL_SECONDS = 0.1
 _NAMESPACE = "NAMESPACE"
 _CLUSTER_WIDE = frozenset({"nodes", "namespaces"})
@@ -59,9 +59,13 @@ def options(gates: tuple[str, ...] = ()) -> ControlPlaneOptions:
 
 
 class Stage:
-    """Plays one scenario after the other on a control plane with PodGroups; use it as a context manager."""
+    """Plays one scenario after the other on a control plane with PodGroups; use it as a context manager.
 
-    def __init__(self, plane: ControlPlane) -> None:
+    At a rest nothing has changed for `quiet_seconds`.
+    """
+
+    def __init__(self, plane: ControlPlane, quiet_seconds: float = QUIET_SECONDS) -> None:
+        self._quiet = quiet_seconds
         self._client = plane.client
         self._numbers = itertools.count(1)
         self._were_true = _GroupWatch(plane.client)
@@ -123,10 +127,10 @@ class Stage:
                 client.bind(namespace, pod, node)
 
     def _rest(self, namespace: str) -> Outcome:
-        """Waits until nothing has changed for as long as two rounds take, and returns what there is then."""
+        """Waits until nothing has changed for a while, and returns what there is then."""
         begun = since = time.monotonic()
         seen = self._outcome(namespace)
-        while (now := time.monotonic()) - since < _QUIET_SECONDS and now - begun < _LONGEST_SECONDS:
+        while (now := time.monotonic()) - since < self._quiet and now - begun < _LONGEST_SECONDS:
             time.sleep(_POLL_SECONDS)
             found = self._outcome(namespace)
             if found != seen:

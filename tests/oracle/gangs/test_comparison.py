@@ -44,6 +44,13 @@ def test_another_text_is_a_difference_in_condition_and_event():
     assert [line.split(": ")[0].split(" has")[0] for line in lines] == ["rest 1 pod b1", "events of pod b1"]
 
 
+def test_a_text_of_the_condition_may_be_an_event_as_well():
+    changed = PodState(status="False", reason="Unschedulable", message="no cpu", events=("no room",))
+    told = PodState(status="False", reason="Unschedulable", message="no cpu", events=("no cpu", "no room"))
+    recorded = (Outcome({"b1": changed}, {}),)
+    assert compare(SCENARIO, (recorded,), (Outcome({"b1": told}, {}),)).kind == EQUAL
+
+
 def test_events_that_are_missing_are_a_difference():
     silent = PodState(status="False", reason="Unschedulable", message="no room")
     assert compare(SCENARIO, (A,), (Outcome({**A[0].pods, "b1": silent}, {}),)).kind == DIFFERENT
