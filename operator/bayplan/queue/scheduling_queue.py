@@ -125,8 +125,6 @@ class SchedulingQueue(QueueContents):
         self._sub_queues.backoff.forget(uid)
         self._kept_room.end(uid)
 
-    # Attempts.
-
     # Pod groups come and go.
 
     def set_group(self, group: PodGroup) -> None:
@@ -144,6 +142,8 @@ class SchedulingQueue(QueueContents):
     def regroup(self) -> None:
         """Have every waiting pod be a member or an ordinary pod anew: a kind of group is served, or no longer."""
         self._groups.regroup(self.queued())
+
+    # Attempts.
 
     def pop(self) -> QueuedPodInfo | QueuedPodGroup | None:
         """Take the next pod or group to try; the pod, or each member, is then in flight. None when there is none.
