@@ -1,169 +1,104 @@
-"""Gangs by the label and the CRD of scheduler-plugins run whole or not at all, whatever happens."""
+"""Gangs on a real API server: all of their pods start, or none, also when the scheduler dies in the middle."""
 
-import itertools
 from collections.abc import Iterator
-from pathlib import Path
+from functools import partial
 
 import pytest
-from aiohttp import web
 from e2e.conftest import StartControlPlane
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
-from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
-from e2e.controlplane.objects import node
+from e2e.controlplane.installation import install_bayplan
+from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import STOP_SECONDS
 from e2e.controlplane.recorder import PodRecorder
-from e2e.controlplane.service_account import request_token
 from e2e.controlplane.waiting import wait_until
-from e2e.gangs.objects import GROUPS, group, install_crd, member, mpi_job, put, ray_cluster
-from e2e.gangs.rounds import layout, play
-from e2e.gangs.wholeness import Gang, parts
-from e2e.scenarios.faulty_proxy import FaultyProxy
+from e2e.gangs.objects import GROUPS, group, install_crd, member
 from e2e.scenarios.outcomes import (
     assert_alive_without_a_traceback,
     assert_each_bound_once,
-    configuration,
     nodes_bound,
-    overcommitted,
-    profile,
     wait_bound,
+    wait_event,
+    wait_refused,
 )
-from tests.faults.faults import Refuse
 
 pytestmark = pytest.mark.controlplane
 
-ROUNDS = 3
-GANGS, SIZE = 24, 8
-WHOLE_SECONDS = 60.0
-RAY_SCHEDULER = "scheduler-plugins-scheduler"
+ONE_CPU = {"cpu": "1", "memory": "64Mi"}
+NATIVE = "podgroups"
 
 
 @pytest.fixture(scope="module")
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
-    """A control plane with the CRD."""
-    plane = start_control_plane(ControlPlaneOptions())
-    install_crd(plane)
-    return plane
+    served, gates = ("scheduling.k8s.io/v1beta1",), ("GenericWorkload",)
+    started = start_control_plane(ControlPlaneOptions(served=served, feature_gates=gates))
+    install_crd(started)
+    return started
 
 
 @pytest.fixture
-def admin(plane: ControlPlane) -> Iterator[ApiClient]:
-    """The admin's client; the cluster is empty again after the test."""
+def client(plane: ControlPlane) -> Iterator[ApiClient]:
     yield plane.client
     plane.client.delete_all("pods", "default")
-    plane.client.delete_all(GROUPS, "default")
+    for kind in (NATIVE, GROUPS):
+        plane.client.delete_all(kind, "default")
     plane.client.delete_all("nodes")
 
 
-@pytest.fixture(scope="module")
-def identity(plane: ControlPlane) -> Path:
-    return install_bayplan(plane)
+def put_gang(client: ApiClient, kind: str, name: str, count: int) -> list[str]:
+    """Creates a gang that needs all its pods, of a CPU each, and returns their names."""
+    made, one = group(name, "default", count), partial(member, namespace="default", of=name)
+    if kind == NATIVE:
+        made |= {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}}
+        one = partial(pod, namespace="default", schedulingGroup={"podGroupName": name})
+    client.create(kind, made)
+    pods: list[Object] = [one(f"{name}-{index:03d}", requests=ONE_CPU) for index in range(count)]
+    client.create_all("pods", pods)
+    return [each["metadata"]["name"] for each in pods]
 
 
-def scheduler(directory: Path, kubeconfig: Path, name: str = "bayplan") -> BayplanProcess:
-    """Bayplan for its own pods and for those of KubeRay."""
-    document = configuration(profile(), profile(RAY_SCHEDULER))
-    return BayplanProcess(directory, config=document, kubeconfig=kubeconfig, name=name)
-
-
-def put_gangs(client: ApiClient) -> tuple[dict[str, Gang], list[str]]:
-    """Gangs that fill the nodes to the last CPU; returns them and the UIDs of their pods."""
-    client.create_all("nodes", [node(f"n{index:02}", cpu="8") for index in range(GANGS)])
-    names = [f"gang-{index:02}" for index in range(GANGS)]
-    client.create_all(GROUPS, [group(name, "default", SIZE) for name in names])
-    pods = [
-        member(f"{name}-{index}", "default", name, requests={"cpu": "1"}) for name in names for index in range(SIZE)
-    ]
-    created = client.create_all("pods", pods)
-    gangs = {name: Gang(SIZE, frozenset(f"default/{name}-{index}" for index in range(SIZE))) for name in names}
-    return gangs, [each["metadata"]["uid"] for each in created]
-
-
-def wait_whole(recorder: PodRecorder, count: int) -> None:
-    wait_until(
-        lambda: len(recorder.bound_at()) >= count,
-        f"binding of {count} pods",
-        timeout_seconds=WHOLE_SECONDS,
-        detail=lambda: f"{len(recorder.bound_at())} are bound",
-    )
-
-
-def test_gangs_that_compete_for_room_run_whole_or_not_at_all(
-    admin: ApiClient, identity: Path, tmp_path: Path, request: pytest.FixtureRequest
+@pytest.mark.parametrize("kind", [NATIVE, GROUPS])
+def test_a_gang_starts_whole_or_waits_until_it_can(
+    plane: ControlPlane, client: ApiClient, kind: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    with scheduler(tmp_path, identity) as process:
-        for number in range(ROUNDS):
-            with PodRecorder(admin) as recorder:
-                played = play(admin, recorder, layout(request.config.getoption("--seed"), number, "default"))
-            assert played.is_good, f"round {number}: {played}"
-            assert played.whole, f"round {number}: no gang ran"
+    # Events of the other kind's pods stay.
+    short = "native" if kind == NATIVE else "crd"
+    client.create("nodes", node("n1", cpu="6"))
+    with BayplanProcess(tmp_path_factory.mktemp("gangs"), kubeconfig=install_bayplan(plane)) as process:
+        process.wait_ready()
+        fits = put_gang(client, kind, f"fits-{short}", 4)
+        wait_bound(client, "default", fits)
+        waits = put_gang(client, kind, f"waits-{short}", 3)
+        told = [wait_refused(client, "default", name)["message"] for name in waits]
+        verdict = "pod group is unschedulable, minCount (3) cannot be satisfied: 2 scheduled, 0 remaining"
+        assert sorted((verdict in text, "1 Insufficient cpu" in text) for text in told) == [
+            (False, True),
+            (True, False),
+            (True, False),
+        ]
+        wait_event(client, "default", waits[0], "FailedScheduling")
+        assert nodes_bound(client, "default").keys() == set(fits)
+        client.create("nodes", node("n2", cpu="1"))
+        wait_bound(client, "default", [*fits, *waits])
         assert_alive_without_a_traceback(process)
 
 
-def test_gangs_are_whole_although_the_scheduler_is_killed_in_the_middle(
-    admin: ApiClient, identity: Path, tmp_path: Path
+def test_a_gang_is_whole_after_the_scheduler_was_killed_in_the_middle_of_its_binds(
+    plane: ControlPlane, client: ApiClient, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    gangs, uids = put_gangs(admin)
-    with PodRecorder(admin) as recorder:
-        for number, bound in enumerate((20, 100)):
-            process = scheduler(tmp_path, identity, f"killed-{number}")
-            wait_whole(recorder, bound)
-            process.kill()
-            process.wait(STOP_SECONDS)
-        with scheduler(tmp_path, identity) as last:
-            wait_whole(recorder, len(uids))
-            events = recorder.catch_up()
+    count = 400
+    client.create_all("nodes", [node(f"n{index}", cpu="100") for index in range(4)])
+    names = put_gang(client, GROUPS, "large", count)
+    uids = [each["metadata"]["uid"] for each in client.list("pods", "default")]
+    kubeconfig = install_bayplan(plane)
+    with PodRecorder(client) as recorder:
+        with BayplanProcess(tmp_path_factory.mktemp("killed"), kubeconfig=kubeconfig) as first:
+            wait_until(lambda: len(recorder.bound_at()) >= 10, "the first binds")
+            first.kill()
+        recorder.catch_up()
+        assert 10 <= len(recorder.bound_at()) < count
+        with BayplanProcess(tmp_path_factory.mktemp("restarted"), kubeconfig=kubeconfig) as second:
+            wait_bound(client, "default", names)
+            recorder.catch_up()
             assert_each_bound_once(recorder, uids)
-            assert_alive_without_a_traceback(last)
-    until = events[-1].arrived
-    assert [part for part in parts(events, gangs, until + WHOLE_SECONDS) if part.ended > until] == []
-    assert overcommitted(admin) == {}
-
-
-@pytest.mark.parametrize("code", [409, 500])
-def test_gangs_are_whole_although_a_tenth_of_the_binds_is_refused(
-    plane: ControlPlane, admin: ApiClient, identity: Path, tmp_path: Path, code: int
-) -> None:
-    numbers = itertools.count(1)
-
-    def is_tenth_bind(request: web.BaseRequest) -> bool:
-        return request.path.endswith("/binding") and next(numbers) % 10 == 0
-
-    gangs, uids = put_gangs(admin)
-    with FaultyProxy(plane) as proxy, PodRecorder(admin) as recorder:
-        proxy.inject(Refuse(code), is_tenth_bind, times=2**31)
-        kubeconfig = proxy.kubeconfig(tmp_path / "proxied", request_token(admin, NAMESPACE, SERVICE_ACCOUNT))
-        with scheduler(tmp_path, kubeconfig) as process:
-            wait_whole(recorder, len(uids))
-            events = recorder.catch_up()
-            assert_each_bound_once(recorder, uids)
-            assert_alive_without_a_traceback(process)
-    assert next(numbers) > len(uids)
-    assert [part for part in parts(events, gangs, float("inf")) if part.ended == float("inf")] == []
-    assert overcommitted(admin) == {}
-
-
-@pytest.mark.parametrize("of", [mpi_job, ray_cluster])
-def test_what_controllers_make_of_their_samples_runs_when_there_is_room_for_all(
-    admin: ApiClient, identity: Path, tmp_path: Path, of: object
-) -> None:
-    assert callable(of)
-    made, pods = of("sample", "default", 2)
-    small: Object = node("small", cpu="2", memory="8Gi")
-    admin.create("nodes", small)
-    with scheduler(tmp_path, identity) as process, PodRecorder(admin) as recorder:
-        put(admin, [made], pods)
-        names = [each["metadata"]["name"] for each in pods]
-        wait_until(
-            lambda: any(event["reason"] == "FailedScheduling" for event in admin.list("events", "default")),
-            "a word about what is missing",
-        )
-        assert nodes_bound(admin, "default") == {}
-        admin.create("nodes", node("late", cpu="1500m", memory="8Gi"))
-        wait_bound(admin, "default", names)
-        gangs = {"sample": Gang(len(names), frozenset(f"default/{name}" for name in names))}
-        (part,) = parts(recorder.catch_up(), gangs, float("inf"))
-        assert part.seconds < 2
-        assert_alive_without_a_traceback(process)
-        admin.delete_all("events", "default")
+            assert_alive_without_a_traceback(second)
