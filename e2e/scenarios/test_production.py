@@ -2,9 +2,9 @@
 
 Everything is shown twice: of the overlay as it is, and with a component that has its own rights and no use for more.
 
-What they do takes all that they may do: binds, verdicts, a preemption, volumes, a lost request, a change of leaders,
-and metrics for who may see them. The audit log shows that nothing was refused, and that nothing is granted that was not
-used.
+What they do takes all that they may do: binds, a gang, verdicts, a preemption, volumes, a lost request, a change of
+leaders, and metrics for who may see them. The audit log shows that nothing was refused, and that nothing is granted
+that was not used.
 """
 
 import json
@@ -68,7 +68,8 @@ def world(
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Iterator[World]:
-    plane = start_control_plane(ControlPlaneOptions(audit=True))
+    served, gates = ("scheduling.k8s.io/v1beta1",), ("GenericWorkload",)
+    plane = start_control_plane(ControlPlaneOptions(audit=True, served=served, feature_gates=gates))
     overlay = tmp_path_factory.mktemp("overlay")
     write_kustomization(overlay, base=OVERLAYS / "production", components=request.param)
     plane.kubectl("apply", "-k", overlay)
@@ -141,6 +142,7 @@ def asked(world: World, answers: list[dict[str, int]]) -> list[AuditEvent]:
     assert answers
     client = world.client
     _bind_pods_of_a_service(world)
+    _have_a_gang_placed(client)
     _bind_although_a_request_is_lost(world)
     _have_room_made(client)
     _have_a_verdict_repeated(client)
@@ -176,6 +178,18 @@ def _bind_pods_of_a_service(world: World) -> None:
     for name in ("first", "second"):
         client.delete("pods", name, namespace=TEAM, grace_seconds=0)
     client.delete("nodes", "other")
+
+
+def _have_a_gang_placed(client: ApiClient) -> None:
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    client.create("podgroups", {"metadata": {"name": "gang", "namespace": TEAM}, "spec": spec})
+    names = ["member-0", "member-1"]
+    client.create_all("pods", [pod(name, TEAM, schedulingGroup={"podGroupName": "gang"}) for name in names])
+    wait_bound(client, TEAM, names)
+    wait_until(
+        lambda: client.get("podgroups", "gang", TEAM).get("status", {}).get("conditions"), "the gang's condition"
+    )
+    client.delete_all("pods", TEAM)
 
 
 def _bind_although_a_request_is_lost(world: World) -> None:

@@ -38,9 +38,13 @@ HOSTNAME = "kubernetes.io/hostname"
 RBAC = "rbac.authorization.k8s.io"
 NAMES = ("my-scheduler", "bin-pack-scheduler")
 """Deployment, ServiceAccount and scheduler have one name in each of the files."""
-MISSING = {"my-scheduler": {("list", "leases")}, "bin-pack-scheduler": {("get", "configmaps")}}
-"""What no role allows, and is done without: who does not contend looks whether another leads for the same pods; and
-without the RoleBinding of the first file kube-scheduler is refused its ConfigMap as well."""
+MISSING = {
+    "my-scheduler": {("list", "leases"), ("list", "podgroups")},
+    "bin-pack-scheduler": {("get", "configmaps"), ("list", "podgroups")},
+}
+"""What no role allows, and is done without: who does not contend looks whether another leads for the same pods; without
+the RoleBinding of the first file kube-scheduler is refused its ConfigMap as well; and who may not read groups of pods
+places pods one by one."""
 
 
 @pytest.fixture(scope="module")
