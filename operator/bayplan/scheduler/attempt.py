@@ -162,19 +162,11 @@ class AttemptRunner:
             if self.metrics is not None:
                 self.metrics.algorithm_seconds.observe(self.clock() - attempt.started)
             if self.decided is not None:
-                self._tell(self.decided, decision)
+                self.cycle.tell(self.decided, decision)
             outcome = decision.outcome
             return self._no_fit(attempt, outcome) if isinstance(outcome, FitError) else self._reserve(attempt, outcome)
         except Exception as error:  # noqa: BLE001  as in `run`
             return self.fail(attempt, error)
-
-    def _tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
-        try:
-            decided(decision)
-        except Exception:
-            # It may be a plugin's, in the middle of scores that were not asked for before.
-            self.cycle.forget(decision.pod, decision.framework)
-            raise
 
     def fail(self, attempt: Attempt, error: BaseException) -> Failed:
         """Return the pod to the queue, to back off after an error."""

@@ -81,6 +81,14 @@ class SchedulingCycle:
                 decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis, ""))
             return decision
 
+    def tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
+        """Have `decided` read a decision; what it raises may be a plugin's, in the middle of scores it asked for."""
+        try:
+            decided(decision)
+        except Exception:
+            self.forget(decision.pod, decision.framework)
+            raise
+
     def forget(self, pod: PodInfo, framework: Framework) -> None:
         """Forget the pod's evaluation, as a plugin raised half way: it is left behind the table."""
         self._evaluations.forget(id(framework), framework.signature(pod))

@@ -200,7 +200,7 @@ class PodGroupRound:
             member.sampled = framework.calls.sampled
             decision = self.cycle.schedule_member(queued.pod_info, framework)
             if self.decided is not None:
-                self._tell(self.decided, decision)
+                self.cycle.tell(self.decided, decision)
             outcome = decision.outcome
             if isinstance(outcome, FitError):
                 member.fit_error, member.message = outcome, outcome.message
@@ -210,14 +210,6 @@ class PodGroupRound:
             member.placement, member.is_error, member.exception = None, True, error
             member.message = str(error) or type(error).__name__
         return member
-
-    def _tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
-        try:
-            decided(decision)
-        except Exception:
-            # As in AttemptRunner: it may be a plugin's, in the middle of scores that were not asked for before.
-            self.cycle.forget(decision.pod, decision.framework)
-            raise
 
     def _reserve(self, member: MemberResult, placement: Placement) -> None:
         pod = member.queued.pod_info
