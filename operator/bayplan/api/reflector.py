@@ -40,11 +40,11 @@ class Reflector(Generic[T]):
     `objects` is the store itself, by "namespace/name" or name: read it, do not change it. `refused_with` is the HTTP
     status of the server's last refusal, 0 once it answered again. `on_refused` receives the status and the reason of
     each refusal, and the seconds since the first of those in a row, 0.0 for that; where it returns True it sees to it
-    that people are told, and it is not logged here. `on_allowed` is called when the server
-    answers again after refusals. `on_recovered` is called when the server watches again after it was
-    away, and after each list but the first. `on_went_back` is called before that if the list is older than what was
-    known: etcd was restored. Such a list is the truth, whatever versions its objects have. `contact` is told of the
-    server's absence and return, which is then not logged here at each try. `on_applied` receives how many seconds after
+    that people are told, and it is not logged here. `on_allowed` is called when the server answers again after
+    refusals. `on_recovered` is called when the server watches again after it was away, and after each list but the
+    first. `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list
+    is the truth, whatever versions its objects have. `contact` is told of the server's absence and return, which is
+    then not logged here at each try. `on_applied` receives how many seconds after
     their arrival events were all handled. `name` tells it from others in the log, by default `path`.
     """
 

@@ -74,7 +74,6 @@ class Watch:
         self._optional = optional
         self._told_forbidden = False
         self._on_served = on_served
-        self._is_off = False
         self._pause = (options.get("timing") or WatchTiming()).unserved_delay
         if on_served is not None:
             options |= {"on_allowed": self._allowed, "sleep": self._sleep}
@@ -92,6 +91,11 @@ class Watch:
             on_applied=lambda seconds: metrics.watch_lag_seconds.observe(seconds, self.name),
             **options,
         )
+
+    @property
+    def _is_off(self) -> bool:
+        """Whether this is a kind of few clusters, and not of this one."""
+        return self.absent and self._on_served is not None
 
     @property
     def synced(self) -> bool:
@@ -151,7 +155,7 @@ class Watch:
 
     def _switch_off(self, on_served: Callable[[bool], None], status: int, reason: str) -> None:
         if not self._is_off:
-            self._is_off = self.absent = True
+            self.absent = True
             level = logging.WARNING if self.reflector.synced else logging.INFO
             text = "pods are not grouped by this kind kind=%s apiVersion=%s status=%d reason=%r"
             logger.log(level, text, self.resource.kind, self.resource.api_version, status, reason)
@@ -161,7 +165,7 @@ class Watch:
         await asyncio.sleep(max(seconds, self._pause) if self._is_off else seconds)
 
     def _allowed(self) -> None:
-        self._is_off = self.absent = False
+        self.absent = False
         if self._on_served is not None:
             self._on_served(True)
 
