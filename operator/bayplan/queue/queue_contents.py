@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.queued_groups import QueuedGroups
@@ -42,6 +43,10 @@ class QueueContents:
         """Return the pod, queued or in flight; None when unknown or deleted."""
         in_flight = self._in_flight.get(uid)
         return in_flight.queued if in_flight is not None and not in_flight.deleted else self._waiting(uid)
+
+    def group_of(self, pod: PodInfo) -> PodGroupKey | None:
+        """Return the group that the pod is a member of; None for an ordinary pod."""
+        return self._groups.key_of(pod)
 
     def _waiting(self, uid: str) -> QueuedPodInfo | None:
         return self._sub_queues.pod(uid) or self._groups.get(uid)

@@ -98,7 +98,7 @@ class SchedulingQueue(QueueContents):
         queued = QueuedPodInfo(pod, timestamp=self.clock(), sequence=next(self._sequence))
         if pod.pod.status.nominated_node_name:
             self.nominator.add(pod, pod.pod.status.nominated_node_name)
-        self._groups.enter(queued, self._groups.key_of(pod))
+        self._groups.enter(queued, self.group_of(pod))
 
     def update(self, new: PodInfo) -> None:
         """Replace the pod's object and requeue the pod if that may help; an unknown pod is added."""
@@ -106,7 +106,7 @@ class SchedulingQueue(QueueContents):
             self._updates.take_member(self._groups, new)
         elif not self._updates.take(new):
             self.add(new)
-        elif (key := self._groups.key_of(new)) and (queued := self._sub_queues.pod(new.uid)):
+        elif (key := self.group_of(new)) and (queued := self._sub_queues.pod(new.uid)):
             self._sub_queues.leave(queued)
             self._groups.add(queued, key)
 
@@ -217,7 +217,7 @@ class SchedulingQueue(QueueContents):
             self._renew_nomination(queued)
         rejectors = NO_PLUGINS if error else rejector_plugins
         self._fail(queued, bool(rejectors))
-        if key := self._groups.key_of(queued.pod_info):
+        if key := self.group_of(queued.pod_info):
             self._in_flight.done(uid)
             self._groups.add(queued, key, failed=True)
             return

@@ -306,8 +306,8 @@ class BindingCycle:
         """Give back the room of a pod that was not bound, and the pod to the queue."""
         self._give_back(reserved)
         self._return(reserved, message, error=True)
-        pod, groups = reserved.pod, self.queue.groups
-        if groups is not None and groups.of(pod) is not None and self.queue.is_alive(pod.uid):
+        pod = reserved.pod
+        if self.queue.group_of(pod) is not None and self.queue.is_alive(pod.uid):
             # Others of its group may run already: who takes this room would leave the group in part.
             self.queue.nominate(pod, reserved.placement.node_name)
 
