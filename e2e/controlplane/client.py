@@ -4,6 +4,7 @@ import contextlib
 import http.client
 import json
 import queue
+import socket
 import ssl
 import time
 from collections.abc import Iterable, Mapping
@@ -209,3 +210,10 @@ class ApiClient:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._idle.get_nowait()[0].close()
+
+
+def cut_off(connection: http.client.HTTPConnection | None) -> None:
+    """Ends the watch that another thread reads from a connection, if there is one."""
+    if connection is not None and connection.sock is not None:
+        with contextlib.suppress(OSError):
+            connection.sock.shutdown(socket.SHUT_RDWR)

@@ -1,10 +1,8 @@
 """A witness of everything that happens to pods, from a watch that starts before the scenario."""
 
-import contextlib
 import itertools
 import json
 import logging
-import socket
 import threading
 import time
 from dataclasses import dataclass, replace
@@ -12,7 +10,7 @@ from http.client import HTTPException, HTTPSConnection
 from types import TracebackType
 from typing import Self
 
-from e2e.controlplane.client import ApiClient, ApiError, Object, path_of
+from e2e.controlplane.client import ApiClient, ApiError, Object, cut_off, path_of
 from e2e.controlplane.objects import pod
 from e2e.controlplane.waiting import wait_until
 
@@ -75,10 +73,7 @@ class PodRecorder:
     def stop(self) -> None:
         """Ends the watch."""
         self._stopping.set()
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
-            with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+        cut_off(self._connection)
         self._thread.join(10)
 
     @property

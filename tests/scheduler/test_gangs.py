@@ -45,6 +45,14 @@ class GangScene(Scene):
         while not self.go_on():
             pass
 
+    async def bind_all_but_the_first(self):
+        """The bind of the first member fails, and those of the others do not."""
+        first, *others = self.dispatcher.jobs
+        self.binder.result, self.dispatcher.jobs[:] = BindError("no"), [first]
+        await self.dispatcher.run()
+        self.binder.result, self.dispatcher.jobs[:] = BindResult.BOUND, others
+        await self.dispatcher.run()
+
     def bound(self):
         return sorted(uid for uid, _ in self.binder.bindings)
 
@@ -179,11 +187,7 @@ async def test_a_member_bound_by_hand_in_mid_round_counts_where_it_is(scene, whe
 async def test_a_member_whose_bind_fails_is_tried_again_as_a_late_one(scene):
     scene.node(cpu="4")
     scene.round()
-    first, *others = scene.dispatcher.jobs
-    scene.binder.result, scene.dispatcher.jobs[:] = BindError("no"), [first]
-    await scene.dispatcher.run()
-    scene.binder.result, scene.dispatcher.jobs[:] = BindResult.BOUND, others
-    await scene.dispatcher.run()
+    await scene.bind_all_but_the_first()
     scene.check()
     assert scene.queue.uids() == {"a"}
     scene.after(3)
@@ -195,11 +199,7 @@ async def test_a_member_whose_bind_fails_is_tried_again_as_a_late_one(scene):
 async def test_nobody_takes_the_room_of_a_member_whose_bind_fails(scene):
     scene.node(cpu="4")
     scene.round()
-    first, *others = scene.dispatcher.jobs
-    scene.binder.result, scene.dispatcher.jobs[:] = BindError("no"), [first]
-    await scene.dispatcher.run()
-    scene.binder.result, scene.dispatcher.jobs[:] = BindResult.BOUND, others
-    await scene.dispatcher.run()
+    await scene.bind_all_but_the_first()
     scene.pod("single")
     scene.step()
     assert scene.cache.node_of("single") is None

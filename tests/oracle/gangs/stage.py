@@ -3,14 +3,13 @@
 import contextlib
 import itertools
 import json
-import socket
 import threading
 import time
 from http.client import HTTPConnection, HTTPException
 from types import TracebackType
 from typing import Self
 
-from e2e.controlplane.client import ApiClient, ApiError, path_of
+from e2e.controlplane.client import ApiClient, ApiError, cut_off, path_of
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.waiting import wait_until
 from tests.oracle.gangs.recording import GroupState, Outcome, PodState, Run
@@ -210,10 +209,7 @@ class _GroupWatch:
 
     def stop(self) -> None:
         self._stopping.set()
-        connection = self._connection
-        if connection is not None and connection.sock is not None:
-            with contextlib.suppress(OSError):
-                connection.sock.shutdown(socket.SHUT_RDWR)
+        cut_off(self._connection)
         self._thread.join(10)
 
     def was_true(self, namespace: str, name: str) -> bool:
