@@ -18,7 +18,7 @@ from bayplan.server.health import HealthChecks
 
 NATIVE, CRD = GroupSource.NATIVE, GroupSource.CRD
 KEY = PodGroupKey(CRD, "default", "g")
-OFF = "pods are not grouped by this kind"
+OFF = "going on without this kind, which few clusters have kind=PodGroup"
 
 
 class Scene:

@@ -9,8 +9,9 @@ from tests.recorded_metrics import RecordedMetrics
 from tests.waiting import until
 
 from bayplan.api import kinds
-from bayplan.api.backoff import WatchTiming
+from bayplan.api.backoff import ROLES_SECONDS, WatchTiming
 from bayplan.api.credentials import Credentials
+from bayplan.api.device_objects import ResourceSlice
 from bayplan.api.kinds import resource_of
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import PersistentVolumeClaim, StorageClass
@@ -277,3 +278,21 @@ def test_a_kind_nobody_can_watch_is_a_mistake_found_at_the_start():
     cache.listers.of(Pod)
     with pytest.raises(LookupError, match="kind Pod is not known"):
         watches("https://127.0.0.1:1", cache)
+
+
+@pytest.mark.parametrize("refusal", [Refuse(404, "NotFound"), Refuse(403, "Forbidden")], ids=["not served", "no right"])
+async def test_devices_that_a_cluster_has_not_or_shows_to_nobody_hold_nothing_up(server, caplog, refusal):
+    caplog.set_level(logging.INFO)
+    slices = resource_of(ResourceSlice).path
+    server.inject(refusal, path=slices, times=1000)
+    scene = Scene(server)
+    scene.cache.listers.of(ResourceSlice)
+    scene.watches, scene.health = watches(server.url, scene.cache), HealthChecks()
+    scene.watches.add_readiness(scene.health)
+    scene.start()
+    await until(lambda: scene.watches.synced, seconds=3 * ROLES_SECONDS)
+    assert (scene.failing(), warnings(caplog)) == ([], [])
+    lines = [record.message for record in caplog.records if "kind=ResourceSlice" in record.message]
+    assert len(lines) == 1
+    assert lines[0].startswith("going on without this kind, which few clusters have kind=ResourceSlice")
+    await scene.end()

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import quote
 
+from bayplan.api import device_objects as devices
 from bayplan.api import storage_objects as storage
 from bayplan.api import workload_objects as workload
+from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.objects import Node, Pod
 from bayplan.api.pod_group_objects import PodGroup
 
@@ -16,7 +18,8 @@ from bayplan.api.pod_group_objects import PodGroup
 class Resource:
     """One kind as the API server and files name it; `group` is empty for the core API.
 
-    `granted_by` names the part of manifests/ whose role allows to list and watch it.
+    `granted_by` names the part of manifests/ whose role allows to list and watch it. Of a `rare` kind few clusters have
+    any, and nobody need wait for the right to see it.
     """
 
     type: type[Any]
@@ -25,6 +28,7 @@ class Resource:
     namespaced: bool = False
     granted_by: str = "base"
     version: str = "v1"
+    rare: bool = False
 
     @property
     def kind(self) -> str:
@@ -62,6 +66,10 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(storage.CSIDriver, "storage.k8s.io", "csidrivers"),
     Resource(storage.CSIStorageCapacity, "storage.k8s.io", "csistoragecapacities", namespaced=True),
     Resource(storage.VolumeAttachment, "storage.k8s.io", "volumeattachments"),
+    Resource(devices.DeviceClass, "resource.k8s.io", "deviceclasses", rare=True),
+    Resource(devices.ResourceSlice, "resource.k8s.io", "resourceslices", rare=True),
+    Resource(ResourceClaim, "resource.k8s.io", "resourceclaims", namespaced=True, rare=True),
+    Resource(devices.DeviceTaintRule, "resource.k8s.io", "devicetaintrules", rare=True),
 )
 """Every kind that has a lister for plugins; the controller watches them, simulations read them from files."""
 

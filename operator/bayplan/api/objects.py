@@ -182,9 +182,11 @@ class Volume(Struct, frozen=True):
 
 
 class PodResourceClaim(Struct, frozen=True):
-    """A claim on devices (dynamic resource allocation)."""
+    """A claim on devices (dynamic resource allocation): one by name, or one that is made from a template."""
 
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class SchedulingGroup(Struct, frozen=True):
@@ -239,6 +241,13 @@ class ContainerStatus(Struct, frozen=True):
     allocated_resources: dict[str, Quantity] | None = None
 
 
+class PodResourceClaimStatus(Struct, frozen=True):
+    """The claim that was made for an entry of `resourceClaims`; without a name none was needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodStatus(Struct, frozen=True):
     """What is known of the pod's life."""
 
@@ -250,6 +259,7 @@ class PodStatus(Struct, frozen=True):
     init_container_statuses: list[ContainerStatus] | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: dict[str, Quantity] | None = None
+    resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 
 class Pod(Struct, frozen=True):

@@ -157,7 +157,7 @@ class Watch:
         if not self._is_off:
             self.absent = True
             level = logging.WARNING if self.reflector.synced else logging.INFO
-            text = "pods are not grouped by this kind kind=%s apiVersion=%s status=%d reason=%r"
+            text = "going on without this kind, which few clusters have kind=%s apiVersion=%s status=%d reason=%r"
             logger.log(level, text, self.resource.kind, self.resource.api_version, status, reason)
             on_served(False)
 
@@ -220,11 +220,16 @@ class Watches:
         if shadow is not None:
             nodes, pods = ShadowNodes(shadow), shadow
         selector = _ASSIGNED if shadow is None else _NOT_ENDED
-        looked_up = map(resource_of, cache.listers.wanted())
+
+        def look_up(resource: Resource) -> Watch:
+            handler = ListerEvents(cache.listers.of(resource.type), resource.kind, queue, wake)
+            rare: Any = {"on_served": lambda served: None} if resource.rare else {"optional": True}
+            return watch(resource, handler, **rare)
+
         self._watches = [
             watch(NODES, nodes, keep_undecodable=False),
             watch(PODS, pods, label="AssignedPod", field_selector=selector, on_recovered=on_recovered),
-            *(watch(r, ListerEvents(cache.listers.of(r.type), r.kind, queue, wake), optional=True) for r in looked_up),
+            *map(look_up, map(resource_of, cache.listers.wanted())),
         ]
         if queue.groups is not None:
             for resource in (POD_GROUPS, CRD_POD_GROUPS):

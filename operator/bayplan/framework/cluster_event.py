@@ -27,6 +27,7 @@ class ActionType(IntFlag):
     UPDATE_POD_TOLERATION = 512
     UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1024
     UPDATE_NODE_DECLARED_FEATURE = 4096
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 8192
     # The bit of its own stands for changes that no kind above names.
     UPDATE = (
         2048
@@ -39,6 +40,7 @@ class ActionType(IntFlag):
         | UPDATE_POD_SCALE_DOWN
         | UPDATE_POD_TOLERATION
         | UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+        | UPDATE_POD_GENERATED_RESOURCE_CLAIM
     )
 
 
@@ -61,6 +63,10 @@ class EventResource(StrEnum):
     CSI_DRIVER = "CSIDriver"
     CSI_STORAGE_CAPACITY = "CSIStorageCapacity"
     VOLUME_ATTACHMENT = "VolumeAttachment"
+    RESOURCE_CLAIM = "ResourceClaim"
+    RESOURCE_SLICE = "ResourceSlice"
+    DEVICE_CLASS = "DeviceClass"
+    DEVICE_TAINT_RULE = "DeviceTaintRule"
     WILDCARD = "*"
 
 
@@ -158,6 +164,7 @@ TARGET_POD_UPDATE = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE)
 TARGET_POD_LABEL = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_LABEL)
 TARGET_POD_SCALE_DOWN = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCALE_DOWN)
 TARGET_POD_GATES = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+TARGET_POD_CLAIMS = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
 TARGET_POD_TOLERATION = cluster_event(EventResource.TARGET_POD, ActionType.UPDATE_POD_TOLERATION)
 CLAIM_ADD = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD)
 CLAIM_ADD_OR_UPDATE = cluster_event(EventResource.PERSISTENT_VOLUME_CLAIM, ActionType.ADD | ActionType.UPDATE)
@@ -170,6 +177,12 @@ CSI_NODE_ADD = cluster_event(EventResource.CSI_NODE, ActionType.ADD)
 CSI_NODE_UPDATE = cluster_event(EventResource.CSI_NODE, ActionType.UPDATE)
 CSI_NODE_ADD_OR_UPDATE = cluster_event(EventResource.CSI_NODE, ActionType.ADD | ActionType.UPDATE)
 CSI_DRIVER_UPDATE = cluster_event(EventResource.CSI_DRIVER, ActionType.UPDATE)
+RESOURCE_CLAIM_ANY = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE)
+RESOURCE_SLICE_ADD_OR_UPDATE = cluster_event(EventResource.RESOURCE_SLICE, ActionType.ADD | ActionType.UPDATE)
+DEVICE_CLASS_ADD_OR_UPDATE = cluster_event(EventResource.DEVICE_CLASS, ActionType.ADD | ActionType.UPDATE)
+DEVICE_TAINT_RULE_ANY = cluster_event(
+    EventResource.DEVICE_TAINT_RULE, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE
+)
 WILDCARD = ClusterEvent(EventResource.WILDCARD, ActionType.ADD | ActionType.UPDATE | ActionType.DELETE, "*")
 """For registrations: whatever happens."""
 

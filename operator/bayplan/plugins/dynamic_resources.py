@@ -5,7 +5,10 @@ from typing import ClassVar, Final
 
 import numpy as np
 
+from bayplan.api.claim_objects import ResourceClaim
+from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.cache.change_log import Rows
+from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import (
@@ -37,6 +40,10 @@ class DynamicResources:
     traits: ClassVar[Traits] = Traits(
         normalize=Normalize.DEFAULT, without_pre_filter=_WITHOUT_PRE_FILTER, reads_pre_filter_later=True
     )
+
+    def __init__(self, listers: Listers) -> None:
+        for kind in (DeviceClass, ResourceSlice, ResourceClaim, DeviceTaintRule):
+            listers.of(kind)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return bool(pod.pod.spec.resource_claims)

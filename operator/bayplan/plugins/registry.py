@@ -104,7 +104,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     InterPodAffinity: lambda args, handle: InterPodAffinity(
         args, handle.nodes, handle.index, handle.listers.of(Namespace)
     ),
-    DynamicResources: lambda args, handle: DynamicResources(),
+    DynamicResources: lambda args, handle: DynamicResources(handle.listers),
     DefaultPreemption: lambda args, handle: DefaultPreemption(
         args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
     ),

@@ -264,6 +264,8 @@ def pod_changes(old: PodInfo, new: PodInfo, resource: EventResource) -> list[Clu
     # The API lets tolerations be added, never changed or removed, so comparing their number is enough.
     if len(before.spec.tolerations or ()) != len(after.spec.tolerations or ()):
         actions.append(ActionType.UPDATE_POD_TOLERATION)
+    if (before.status.resource_claim_statuses or []) != (after.status.resource_claim_statuses or []):
+        actions.append(ActionType.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
     return [cluster_event(resource, action) for action in actions or (ActionType.UPDATE,)]
 
 

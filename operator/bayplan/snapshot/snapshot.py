@@ -87,10 +87,12 @@ KINDS: Final[Sequence[Resource]] = (
     Resource(PriorityClass, "scheduling.k8s.io", "priorityclasses"),
     Resource(RuntimeClass, "node.k8s.io", "runtimeclasses"),
     Resource(LimitRange, "", "limitranges", namespaced=True),
-    # Simulations make the pods that workloads lack, for which more of them is read than plugins look up.
+    # Simulations make the pods that workloads lack, for which more of them is read than plugins look up. Devices are
+    # left out: the expressions that select them quote names and values that a redaction would have to find there.
     *(
         Resource(_AS_WORKLOADS.get(each.kind, each.type), each.group, each.plural, namespaced=each.namespaced)
         for each in RESOURCES
+        if not each.rare
     ),
     Resource(Deployment, "apps", "deployments", namespaced=True),
     Resource(DaemonSet, "apps", "daemonsets", namespaced=True),
