@@ -174,3 +174,16 @@ class ResourceClaim(Struct, frozen=True):
     metadata: ClaimMeta = ClaimMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(Struct, frozen=True):
+    """The claim that each pod gets."""
+
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(Struct, frozen=True):
+    """A resource.k8s.io/v1 ResourceClaimTemplate: a controller makes a claim of it for each pod that names it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

@@ -9,7 +9,7 @@ from urllib.parse import quote
 from bayplan.api import device_objects as devices
 from bayplan.api import storage_objects as storage
 from bayplan.api import workload_objects as workload
-from bayplan.api.claim_objects import ResourceClaim
+from bayplan.api.claim_objects import ResourceClaim, ResourceClaimTemplate
 from bayplan.api.objects import Node, Pod
 from bayplan.api.pod_group_objects import PodGroup
 
@@ -72,6 +72,9 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(devices.DeviceTaintRule, "resource.k8s.io", "devicetaintrules", rare=True),
 )
 """Every kind that has a lister for plugins; the controller watches them, simulations read them from files."""
+
+CLAIM_TEMPLATES: Final = Resource(ResourceClaimTemplate, "resource.k8s.io", "resourceclaimtemplates", namespaced=True)
+"""Simulations alone read these: in a cluster a controller makes claims of them."""
 
 _PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 _BY_TYPE: Final[Mapping[type, Resource]] = {resource.type: resource for resource in RESOURCES}

@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 from msgspec import structs
 
 from bayplan.api.errors import DECODE_ERRORS
-from bayplan.api.kinds import NODES, RESOURCES
+from bayplan.api.kinds import CLAIM_TEMPLATES, NODES, RESOURCES
 from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
@@ -38,10 +38,10 @@ from bayplan.simulate.workloads import AUTOSCALERS, WORKLOADS, Autoscaler, Workl
 
 _POD: Final = Decoder(Pod)
 _AUTOSCALER: Final = Decoder(Autoscaler)
-_LOOKED_UP: Final = {each.type: each for each in RESOURCES}
+_LOOKED_UP: Final = {each.type: each for each in (*RESOURCES, CLAIM_TEMPLATES)}
 _TYPES: Final[defaultdict[tuple[str, str], list[type[Any]]]] = defaultdict(list)
 """What is made of an object, by apiVersion and kind: plugins look some workloads up, too."""
-for _each in (NODES, *RESOURCES):
+for _each in (NODES, *_LOOKED_UP.values()):
     _TYPES[_each.api_version, _each.kind].append(_each.type)
 for _kind, _type in (*POLICIES.items(), *WORKLOADS.items()):
     _TYPES[_kind].append(_type)

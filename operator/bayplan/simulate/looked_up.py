@@ -1,10 +1,16 @@
 """What the API server would have made of what plugins look up, from a file."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from msgspec import structs
 
+from bayplan.api.claim_objects import (
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplate,
+)
 from bayplan.api.kinds import Resource
 from bayplan.api.meta_objects import Quantity
 from bayplan.api.quantity import QuantityError, milli
@@ -13,6 +19,8 @@ from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.listers import NamedObject
 from bayplan.simulate.admission import AZURE_KIND
 from bayplan.simulate.refusals import AdmissionError, stored
+
+Asked = TypeVar("Asked", bound=ExactDeviceRequest)
 
 
 def looked_up(obj: NamedObject, resource: Resource) -> NamedObject:
@@ -70,6 +78,36 @@ def _capacity(capacity: CSIStorageCapacity) -> CSIStorageCapacity:
     return capacity
 
 
+def _device_claim(claim: ResourceClaim) -> ResourceClaim:
+    return structs.replace(claim, spec=_completed(claim.spec))
+
+
+def _claim_template(template: ResourceClaimTemplate) -> ResourceClaimTemplate:
+    return structs.replace(template, spec=structs.replace(template.spec, spec=_completed(template.spec.spec)))
+
+
+def _completed(spec: ResourceClaimSpec) -> ResourceClaimSpec:
+    """What a claim asks for with the API server's defaults (upstream: apis/resource/v1/defaults.go)."""
+    asked = [
+        structs.replace(
+            each,
+            exactly=None if each.exactly is None else _counted(each.exactly),
+            first_available=each.first_available and [*map(_counted, each.first_available)],
+        )
+        for each in spec.devices.requests or ()
+    ]
+    return ResourceClaimSpec(structs.replace(spec.devices, requests=asked))
+
+
+def _counted(asked: Asked) -> Asked:
+    mode = asked.allocation_mode or "ExactCount"
+    tolerations = [
+        each if each.operator else structs.replace(each, operator="Equal") for each in asked.tolerations or ()
+    ]
+    count = asked.count or int(mode == "ExactCount")
+    return structs.replace(asked, allocation_mode=mode, count=count, tolerations=tolerations or None)
+
+
 def _check_storage(amounts: Mapping[str, Quantity] | None, path: str) -> None:
     _check_quantity((amounts or {}).get("storage"), f"{path}[storage]")
 
@@ -87,4 +125,6 @@ _DEFAULTS: Final[Mapping[type, Callable[[Any], Any]]] = {
     PersistentVolumeClaim: _claim,
     StorageClass: _storage_class,
     CSIStorageCapacity: _capacity,
+    ResourceClaim: _device_claim,
+    ResourceClaimTemplate: _claim_template,
 }

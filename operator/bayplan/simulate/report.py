@@ -10,6 +10,9 @@ import msgspec
 import numpy as np
 from msgspec import UNSET, UnsetType
 
+from bayplan.api.claim_objects import DeviceAllocationConfiguration, DeviceRequestAllocationResult
+from bayplan.api.meta_objects import Struct
+from bayplan.api.objects import NodeSelector
 from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing, fewest_for_sizes
@@ -68,6 +71,21 @@ class AttemptReport(_Reported):
     explanation: Explanation | UnsetType = UNSET
 
 
+class AllocatedDevice(DeviceRequestAllocationResult, frozen=True):
+    """A device, or a share of one, that a claim got; a share says so in place of its random name."""
+
+    shared: bool = False
+
+
+class ClaimReport(Struct, frozen=True):
+    """What a claim got, as in its status."""
+
+    results: list[AllocatedDevice]
+    config: list[DeviceAllocationConfiguration]
+    node_selector: NodeSelector | None = None
+    """From which nodes the devices can be reached; there only where not from all."""
+
+
 class PodReport(_Reported):
     """A pod that named a profile, and its attempts."""
 
@@ -75,6 +93,8 @@ class PodReport(_Reported):
     name: str
     scheduler_name: str
     attempts: list[AttemptReport]
+    claims: dict[str, ClaimReport] | UnsetType = UNSET
+    """What its claims on devices got in the end, by their names; there only of a pod that has some."""
 
 
 class Allocation(_Reported):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from msgspec import structs
 
+from bayplan.api.claim_objects import ResourceClaimTemplate
 from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
@@ -32,8 +33,8 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, Outcome
 from bayplan.scheduler.group_attempts import GroupAttempt
 from bayplan.simulate.admission import created_at, latest_times
+from bayplan.simulate.claims import allocations, with_claims
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.ephemeral_claims import make_claims
 from bayplan.simulate.given import Given
 from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use
 from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
@@ -107,6 +108,8 @@ class Simulator:
         """What reads each decision for the step that it is part of."""
         self._read: tuple[Outcome | None, Reading] = None, UNREAD
         self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
+        # Nobody else asks for these.
+        self.cache.listers.of(ResourceClaimTemplate)
         self._budgets = Budgets(self._budget_lister, as_evicted=True)
         self._evicted: set[str] = set()
         self._given, self._steps = Given(), deque[Step]()
@@ -147,8 +150,7 @@ class Simulator:
         for node in objects.nodes:
             self.cache.set_node(node)
             self.queue.move_all(NODE_ADD, None, node)
-        make_claims(self.cache.listers, waiting)
-        for pod in sorted(waiting, key=lambda pod: created_at(pod.pod)):
+        for pod in sorted(with_claims(self.cache.listers, waiting), key=lambda pod: created_at(pod.pod)):
             self._now += self._between_pods
             self.queue.add(pod)
             self._pending[pod.uid] = pod
@@ -250,6 +252,9 @@ class Simulator:
         """The attempts so far, and the cluster as it stands."""
         untried = (self.queue.get(uid) for uid in self._pending if uid not in self._reports)
         gated = [gated_report(queued) for queued in untried if queued is not None]
+        for uid, report in self._reports.items():
+            if self._pending[uid].pod.spec.resource_claims:
+                report.claims = allocations(self.cache.listers, self._pending[uid])
         pods = [*self._reports.values(), *gated]
         return Report(pods, self._summary(pods, len(gated)))
 

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from bayplan.api.claim_objects import ResourceClaim
 from bayplan.config.load import default_configuration
 from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.changes import Changes
@@ -81,3 +82,58 @@ def test_each_copy_that_is_counted_has_a_claim_of_its_own(read):
     simulator.add(objects)
     found = how_many_fit(simulator, configuration, counted, None)
     assert (found.pod, found.fits) == ("default/p", 3)
+
+
+GPUS = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "gpu"},
+    "spec": {"spec": {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": "gpu"}}]}}},
+}
+
+
+def pod_with_devices(name, entries, **status):
+    containers = [{"name": "c", "resources": {"requests": {"cpu": 1}}}]
+    spec = {"schedulerName": "bayplan", "containers": containers, "resourceClaims": entries}
+    return {"kind": "Pod", "metadata": {"name": name}, "spec": spec, "status": status}
+
+
+def made(cluster):
+    """The claims that there are, and by pod the names of its claims."""
+    simulator = Simulator(default_configuration())
+    simulator.add(cluster)
+    claims = simulator.cache.listers.of(ResourceClaim).objects
+    waiting = [simulator.queue.get(uid).pod_info for uid in simulator.queue.uids()]
+    named = {
+        info.name: {each.name: each.resource_claim_name for each in info.pod.status.resource_claim_statuses or ()}
+        for info in waiting
+    }
+    return claims, named
+
+
+def test_each_pod_gets_the_claim_on_devices_that_its_template_describes(read):
+    pods = [pod_with_devices(name, [{"name": "accelerator", "resourceClaimTemplateName": "gpu"}]) for name in "ab"]
+    claims, named = made(read(NODE, GPUS, *pods))
+    assert named == {"a": {"accelerator": "a-accelerator"}, "b": {"accelerator": "b-accelerator"}}
+    (asked,) = claims["default/a-accelerator"].spec.devices.requests
+    assert (asked.exactly.device_class_name, asked.exactly.allocation_mode, asked.exactly.count) == (
+        "gpu",
+        "ExactCount",
+        1,
+    )
+    assert [each.name for each in claims["default/b-accelerator"].metadata.owner_references] == ["b"]
+
+
+def test_a_claim_on_devices_that_was_made_already_stays(read):
+    entries = [{"name": "accelerator", "resourceClaimTemplateName": "gpu"}]
+    statuses = [{"name": "accelerator", "resourceClaimName": "a-accelerator-x7kp2"}]
+    claims, named = made(read(NODE, GPUS, pod_with_devices("a", entries, resourceClaimStatuses=statuses)))
+    assert (claims, named) == ({}, {"a": {"accelerator": "a-accelerator-x7kp2"}})
+
+
+def test_a_pod_whose_template_is_missing_has_no_claim(read):
+    entries = [
+        {"name": "shared", "resourceClaimName": "pool"},
+        {"name": "own", "resourceClaimTemplateName": "nowhere"},
+    ]
+    assert made(read(NODE, GPUS, pod_with_devices("a", entries))) == ({}, {"a": {}})
