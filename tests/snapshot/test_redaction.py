@@ -32,7 +32,7 @@ def filled(kind, path=""):
     return kind() if kind in (int, bool, float) else None
 
 
-@pytest.mark.parametrize("resource", KINDS, ids=lambda each: each.plural)
+@pytest.mark.parametrize("resource", [each for each in KINDS if not each.rare], ids=lambda each: each.plural)
 def test_every_text_is_replaced_but_those_that_the_document_says_stay(resource):
     obj = trimmed(filled(resource.type))
     (_, anew), *_ = redacted([(resource, obj)])

@@ -1,9 +1,10 @@
 import pytest
 from tests.snapshot.snapshots import read_objects
 
+from bayplan.api.claim_objects import ClaimMeta, ResourceClaim
 from bayplan.api.objects import Node, Pod
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects, ListingError
-from bayplan.snapshot.snapshot import KINDS, MissingRightsError, take_snapshot
+from bayplan.snapshot.snapshot import KINDS, MissingRightsError, pieces, take_snapshot
 
 
 def lister(asked=None, **answers):
@@ -54,6 +55,18 @@ async def test_all_missing_rights_are_named_at_once():
 async def test_kinds_that_may_not_be_listed_are_left_out_if_that_is_asked_for():
     snapshot = await take_snapshot(lister(jobs=ForbiddenError("jobs: 403")), ignore_forbidden=True)
     assert snapshot.forbidden == ["jobs: 403; the right to list jobs.batch is missing"]
+
+
+async def test_devices_that_may_not_be_listed_are_left_out_and_named():
+    snapshot = await take_snapshot(lister(resourceclaims=ForbiddenError("resourceclaims: 403")))
+    assert snapshot.forbidden == ["resourceclaims: 403; the right to list resourceclaims.resource.k8s.io is missing"]
+
+
+async def test_a_redacted_file_has_no_devices():
+    claims = ListedObjects([ResourceClaim(ClaimMeta(name="secret-project"))])
+    snapshot = await take_snapshot(lister(resourceclaims=claims))
+    assert b"secret-project" in b"".join(pieces(snapshot))
+    assert b"".join(pieces(snapshot, redact=True)).split() == b'{"apiVersion":"v1","kind":"List","items":[ ]}'.split()
 
 
 @pytest.mark.parametrize("essential", ["nodes", "pods"])

@@ -73,7 +73,9 @@ RESOURCES: Final[tuple[Resource, ...]] = (
 )
 """Every kind that has a lister for plugins; the controller watches them, simulations read them from files."""
 
-CLAIM_TEMPLATES: Final = Resource(ResourceClaimTemplate, "resource.k8s.io", "resourceclaimtemplates", namespaced=True)
+CLAIM_TEMPLATES: Final = Resource(
+    ResourceClaimTemplate, "resource.k8s.io", "resourceclaimtemplates", namespaced=True, rare=True
+)
 """Simulations alone read these: in a cluster a controller makes claims of them."""
 
 _PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")

@@ -11,6 +11,7 @@ import aiohttp
 
 from bayplan.api.backoff import Backoff, WatchTiming, is_away
 from bayplan.api.credentials import Credentials
+from bayplan.api.device_objects import OpaqueDeviceConfiguration
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
@@ -55,6 +56,7 @@ _RULES: Final[Mapping[tuple[type, str], Rule]] = {
     (PodStatus, "conditions"): _conditions(_READ_OF_PODS),
     (JobStatus, "conditions"): _conditions(_READ_OF_JOBS),
     (NodeStatus, "conditions"): lambda conditions: None,
+    (OpaqueDeviceConfiguration, "parameters"): lambda parameters: None,
     **{(Volume, field): _only(keys) for field, keys in _READ_OF_VOLUMES.items()},
 }
 

@@ -8,13 +8,13 @@ import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
 import msgspec
 
-from bayplan.api.kinds import NODES, PODS, RESOURCES, Resource
+from bayplan.api.kinds import CLAIM_TEMPLATES, NODES, PODS, RESOURCES, Resource
 from bayplan.api.workload_objects import LimitRange, PriorityClass, RuntimeClass
 from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects
@@ -87,13 +87,8 @@ KINDS: Final[Sequence[Resource]] = (
     Resource(PriorityClass, "scheduling.k8s.io", "priorityclasses"),
     Resource(RuntimeClass, "node.k8s.io", "runtimeclasses"),
     Resource(LimitRange, "", "limitranges", namespaced=True),
-    # Simulations make the pods that workloads lack, for which more of them is read than plugins look up. Devices are
-    # left out: the expressions that select them quote names and values that a redaction would have to find there.
-    *(
-        Resource(_AS_WORKLOADS.get(each.kind, each.type), each.group, each.plural, namespaced=each.namespaced)
-        for each in RESOURCES
-        if not each.rare
-    ),
+    # Simulations make the pods that workloads lack, for which more of them is read than plugins look up.
+    *(replace(each, type=_AS_WORKLOADS.get(each.kind, each.type)) for each in (*RESOURCES, CLAIM_TEMPLATES)),
     Resource(Deployment, "apps", "deployments", namespaced=True),
     Resource(DaemonSet, "apps", "daemonsets", namespaced=True),
     Resource(Job, "batch", "jobs", namespaced=True),
@@ -147,8 +142,8 @@ async def take_snapshot(
 ) -> Snapshot:
     """Read all kinds one after the other, each as it was at one moment, and return what was read.
 
-    A kind that the API server does not have has no objects. With `ignore_forbidden` a kind that may not be listed is
-    left out, but for nodes and pods.
+    A kind that the API server does not have has no objects. A kind that few clusters have and that may not be listed is
+    left out, and with `ignore_forbidden` any other, but for nodes and pods.
 
     Raises:
         MissingRightsError: with all the rights that are missing.
@@ -163,7 +158,7 @@ async def take_snapshot(
             listed = await list_kind(resource)
         except ForbiddenError as error:
             line = f"{error}; the right to {right_to_list(resource)} is missing"
-            if ignore_forbidden and resource.plural not in ESSENTIAL:
+            if resource.rare or (ignore_forbidden and resource.plural not in ESSENTIAL):
                 found.forbidden.append(line)
             else:
                 missing.append(line)
@@ -182,8 +177,12 @@ async def take_snapshot(
 
 
 def pieces(snapshot: Snapshot, *, redact: bool = False, kept_labels: Collection[str] = ()) -> Iterator[bytes]:
-    """Return the file's content piece by piece; redacted by a key that nobody keeps, if asked for."""
+    """Return the file's content piece by piece; redacted by a key that nobody keeps, if asked for.
+
+    Devices are left out then: the expressions that select them quote names and values.
+    """
     if not redact:
         return document(snapshot.objects)
-    redaction = Redaction([obj for _, obj in snapshot.objects], secrets.token_bytes(_KEY_BYTES), kept_labels)
-    return document((resource, redaction(obj)) for resource, obj in snapshot.objects)
+    told = [(resource, obj) for resource, obj in snapshot.objects if not resource.rare]
+    redaction = Redaction([obj for _, obj in told], secrets.token_bytes(_KEY_BYTES), kept_labels)
+    return document((resource, redaction(obj)) for resource, obj in told)
