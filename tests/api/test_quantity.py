@@ -1,13 +1,14 @@
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from tests.reference.requests import SUFFIXES, exact
+from tests.reference.requests import SUFFIXES, exact, fraction
 
 from bayplan.api.quantity import (
     MAX_AMOUNT,
     TOO_MUCH,
     QuantityError,
     bounded,
+    exact_nano,
     milli,
     value,
 )
@@ -189,3 +190,22 @@ def test_any_text_is_either_a_bounded_amount_or_refused(text):
     except QuantityError:
         return
     assert 0 <= amount <= TOO_MUCH * MILLI * 10
+
+
+@given(numbers | exponents | st.integers(0, 2**70) | st.floats(0, 1e20), st.booleans())
+@example("0.0000000001", True)
+@example("1e-80", False)
+def test_exact_amounts_agree_with_fractions_up_to_the_bounds_of_the_api_server(quantity, negative):
+    if isinstance(quantity, str) and quantity.startswith("+"):
+        quantity = quantity[1:]
+    most = (2**63 - 1) * 10**9 if str(quantity).endswith("i") else 10**73
+    wanted = min(-(-fraction(quantity) * 10**9 // 1), most)
+    signed = f"-{quantity}" if isinstance(quantity, str) else -quantity
+    assert exact_nano(signed if negative else quantity) == (-wanted if negative else wanted)
+
+
+def test_what_is_no_quantity_has_no_exact_amount_and_an_absent_one_is_nothing():
+    assert exact_nano(None) == 0
+    for wrong in ("", "1 Gi", "1Zi", True, ["1"]):
+        with pytest.raises(QuantityError):
+            exact_nano(wrong)

@@ -17,14 +17,17 @@ SUFFIXES = {
 
 def exact(quantity: Quantity) -> Fraction:
     """The amount of a valid quantity with a small exponent, rounded up to the thousandths the API server keeps."""
+    return max(Fraction(ceil(fraction(quantity) * 1000), 1000), Fraction(0))
+
+
+def fraction(quantity: Quantity) -> Fraction:
+    """The amount of a valid quantity with a small exponent."""
     text = "0" if quantity is None else str(quantity).strip(" ")
     split = max(i for i, character in enumerate(text) if character in "0123456789.") + 1
     head, _, exponent = text.lower().partition("e")
     if exponent.lstrip("+-").isdigit():
-        amount = Fraction(_decimal(head)) * Fraction(10) ** int(exponent)
-    else:
-        amount = Fraction(_decimal(text[:split])) * SUFFIXES[text[split:]]
-    return max(Fraction(ceil(amount * 1000), 1000), Fraction(0))
+        return Fraction(_decimal(head)) * Fraction(10) ** int(exponent)
+    return Fraction(_decimal(text[:split])) * SUFFIXES[text[split:]]
 
 
 def requests(pod: Pod, *, defaults: bool = False, pod_level: bool = True, placed: bool = False) -> dict[str, Fraction]:

@@ -136,6 +136,7 @@ class DeviceCounterConsumption(Struct, frozen=True):
 
     counter_set: str = ""
     counters: dict[str, Counter] | None = None
+    compatibility_groups: list[str] | None = None
 
 
 class Device(Struct, frozen=True):
@@ -153,7 +154,6 @@ class Device(Struct, frozen=True):
     binding_conditions: list[str] | None = None
     binding_failure_conditions: list[str] | None = None
     allow_multiple_allocations: bool | None = None
-    compatibility_groups: list[str] | None = None
 
 
 class ResourcePool(Struct, frozen=True):

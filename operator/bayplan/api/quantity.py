@@ -26,6 +26,8 @@ _CACHED_LENGTH = 64
 _SHOWN_LENGTH = 64
 # 2**60 divides 10**60: with 60 decimals kept, no cut digit carries a product with 2**60 over a whole number.
 _KEPT_DECIMALS = 60
+_EXACT_DIGITS = 64
+_EXACT_BOUND: int = 10**_EXACT_DIGITS
 
 # The API server trims these around the text. Tabs and line ends reach it as JSON escapes, which it refuses.
 _BLANKS = " \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
@@ -102,12 +104,58 @@ def parse_int64(text: str) -> int | None:
     return number if INT64_MIN <= number <= INT64_MAX else None
 
 
+def exact_nano(quantity: Quantity) -> int:
+    """The amount in billionths, with its sign and as exact as the API server keeps it; devices are counted by it.
+
+    Finer amounts are rounded away from zero. Binary amounts stop at 2**63 - 1 units, as upstream's do (quantity.go,
+    ParseQuantity), decimal ones at 10**64, so no giant integer ever exists. None is 0.
+
+    Raises:
+        QuantityError: The text is no quantity.
+    """
+    if quantity is None:
+        return 0
+    if type(quantity) is int:
+        return max(-_EXACT_BOUND, min(quantity, _EXACT_BOUND)) * 10**9
+    text = repr(quantity) if type(quantity) is float else quantity
+    if type(text) is not str:
+        raise _refusal(quantity)
+    return _exact_of_short_text(text) if len(text) <= _CACHED_LENGTH else _exact_of_text(text)
+
+
+@lru_cache(maxsize=16384)
+def _exact_of_short_text(text: str) -> int:
+    return _exact_of_text(text)
+
+
+def _exact_of_text(text: str) -> int:
+    sign, digits, decimal, binary = _parts(text)
+    if len(digits) + decimal > _EXACT_DIGITS:
+        amount = _EXACT_BOUND * 10**9
+    elif len(digits) + decimal + 9 < -_EXACT_DIGITS:
+        amount = 1
+    else:
+        kept = max(len(digits) + decimal + 9 + _KEPT_DECIMALS, 0)
+        lost = bool(digits[kept:].strip("0"))
+        amount = (int(digits[:kept] or "0") + lost) << binary
+        power = 9 + decimal + max(len(digits) - kept, 0)
+        amount = amount * 10**power if power >= 0 else -(-amount // 10**-power)
+    amount = min(amount, INT64_MAX * 10**9) if binary else amount
+    return 0 if not digits else -amount if sign == "-" else amount
+
+
 @lru_cache(maxsize=16384)
 def _nano_of_short_text(text: str) -> int:
     return _nano_of_text(text)
 
 
 def _nano_of_text(text: str) -> int:
+    sign, digits, decimal, binary = _parts(text)
+    return 0 if not digits or sign == "-" else _scaled(digits, decimal + 3, binary)
+
+
+def _parts(text: str) -> tuple[str, str, int, int]:
+    """The sign, the digits without leading zeros, and the powers of ten and of two that multiply them."""
     match = _GRAMMAR.fullmatch(text.strip(_BLANKS))
     if match is None:
         raise _refusal(text)
@@ -127,10 +175,7 @@ def _nano_of_text(text: str) -> int:
     digits = whole + decimals
     if not digits:
         raise _refusal(text)
-    digits = digits.lstrip("0")
-    if not digits or sign == "-":
-        return 0
-    return _scaled(digits, decimal + 3 - len(decimals), binary)
+    return sign, digits.lstrip("0"), decimal - len(decimals), binary
 
 
 def _scaled(digits: str, decimal: int, binary: int) -> int:
