@@ -1,0 +1,191 @@
+"""The devices of one slice, made ready for searches: with the taints of rules, and with what makes devices alike."""
+
+import itertools
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from bayplan.api.device_objects import (
+    Device,
+    DeviceAttribute,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+)
+from bayplan.api.meta_objects import Quantity
+from bayplan.api.quantity import exact_nano
+from bayplan.devices.allocated_state import PoolId
+
+Reads = frozenset[str] | None
+"""The full names of the attributes that selectors and constraints read; None is all of them."""
+CounterName = tuple[str, str]
+"""A counter set of a pool and one of its counters."""
+
+_MAX_KINDS: Final = 100_000
+_MAX_READS: Final = 8
+_REPELLING: Final = ("NoSchedule", "NoExecute")
+_encode = msgspec.msgpack.Encoder(order="deterministic").encode
+
+
+class DeviceView(NamedTuple):
+    """A device as selectors see it; names of attributes and capacities without a domain have the driver's."""
+
+    driver: str
+    attributes: Mapping[str, DeviceAttribute]
+    capacity: Mapping[str, Quantity]
+    allow_multiple_allocations: bool
+
+
+class Kinds:
+    """Numbers for contents: equal contents have one number. A number is never given to a second content.
+
+    When there are too many, all are forgotten: equal contents may then have two numbers, which only costs time.
+    """
+
+    def __init__(self) -> None:
+        self._numbers: dict[Hashable, int] = {}
+        self._next = itertools.count()
+
+    def number(self, content: Hashable) -> int:
+        """The number of a content, which is hashable."""
+        known = self._numbers.get(content)
+        if known is None:
+            if len(self._numbers) >= _MAX_KINDS:
+                self._numbers.clear()
+            known = self._numbers[content] = self.fresh()
+        return known
+
+    def fresh(self) -> int:
+        """A number for what is like nothing else."""
+        return next(self._next)
+
+
+class Offer:
+    """One device that a pool offers; `consumes` are amounts of the pool's counters in billionths."""
+
+    __slots__ = ("capacity", "consumes", "multiple", "slice", "taints", "view", "wire")
+
+    def __init__(self, wire: Device, of: "SliceOffers") -> None:
+        self.wire = wire
+        self.slice = of
+        self.multiple = bool(wire.allow_multiple_allocations)
+        self.capacity = wire.capacity or {}
+        self.taints = [taint for taint in of.taints_of(wire) if taint.effect in _REPELLING]
+        self.consumes: list[tuple[CounterName, int]] = [
+            ((each.counter_set, name), exact_nano(counter.value))
+            for each in wire.consumes_counters or ()
+            for name, counter in (each.counters or {}).items()
+        ]
+        self.view = DeviceView(
+            of.spec.driver,
+            wire.attributes or {},
+            {name: each.value for name, each in self.capacity.items()},
+            self.multiple,
+        )
+
+    @property
+    def name(self) -> str:
+        """The device as texts name it."""
+        return f"{self.slice.spec.driver}/{self.slice.spec.pool.name}/{self.wire.name}"
+
+
+class SliceOffers:
+    """A ResourceSlice with the rules for taints that concern it; pools are made of these.
+
+    What is worked out of a slice is kept as long as slice and rules stay the same.
+    """
+
+    __slots__ = ("_kinds", "_offers", "devices", "ignored", "name", "pool", "rules", "spec", "wire")
+
+    def __init__(self, wire: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
+        self.wire = wire
+        self.rules = rules
+        self.spec = wire.spec
+        self.name = wire.metadata.name
+        self.pool: PoolId = (wire.spec.driver, wire.spec.pool.name)
+        self.devices: Sequence[Device] = wire.spec.devices or ()
+        # A scheduler that cannot check compatibility groups leaves such slices alone, so their pool is incomplete.
+        self.ignored = any(
+            each.compatibility_groups for device in self.devices for each in device.consumes_counters or ()
+        )
+        self._offers: dict[int, Offer] = {}
+        self._kinds: dict[Reads, tuple[tuple[int, ...], int]] = {}
+
+    def offer(self, index: int) -> Offer:
+        """The device at this place of the slice."""
+        known = self._offers.get(index)
+        if known is None:
+            known = self._offers[index] = Offer(self.devices[index], self)
+        return known
+
+    def taints_of(self, device: Device) -> Iterable[DeviceTaint]:
+        """The device's own taints, then those of the rules that select it (resourceslice/tracker)."""
+        yield from device.taints or ()
+        for rule in self.rules:
+            selector = rule.spec.device_selector
+            if selector is not None and selector.device in (None, device.name):
+                yield rule.spec.taint
+
+    def kinds(self, reads: Reads, kinds: Kinds) -> tuple[tuple[int, ...], int]:
+        """The kind of each device, and the one of all of them in their order.
+
+        Devices of one kind differ in nothing that a search with these `reads` depends on, but their names, the node
+        that they are for and who has them.
+        """
+        known = self._kinds.get(reads)
+        if known is None:
+            if len(self._kinds) >= _MAX_READS:
+                self._kinds.clear()
+            each = tuple(kinds.number(self._content(device, reads)) for device in self.devices)
+            known = self._kinds[reads] = each, kinds.number(each)
+        return known
+
+    def _content(self, device: Device, reads: Reads) -> bytes:
+        attributes = device.attributes or {}
+        if reads is not None:
+            driver = self.spec.driver
+            attributes = {
+                name: value
+                for name, value in attributes.items()
+                if (name if "/" in name else f"{driver}/{name}") in reads
+            }
+        return _encode(
+            (
+                self.spec.driver,
+                attributes,
+                device.capacity,
+                device.consumes_counters,
+                [(taint.key, taint.value, taint.effect) for taint in self.taints_of(device)],
+                bool(device.allow_multiple_allocations),
+            )
+        )
+
+
+def rules_for(rules: Iterable[DeviceTaintRule], spec_driver: str, pool: str) -> tuple[DeviceTaintRule, ...]:
+    """The rules that select devices of this pool; a rule without a selector selects none."""
+
+    def concerns(selector: DeviceTaintSelector | None) -> bool:
+        return selector is not None and selector.driver in (None, spec_driver) and selector.pool in (None, pool)
+
+    return tuple(rule for rule in rules if concerns(rule.spec.device_selector))
+
+
+def attribute_of(offer: Offer, full_name: str) -> tuple[str, object] | None:
+    """The kind and the value of an attribute by its full name; None where the device has none.
+
+    A name without a domain has the driver's. A list has the kind "list" and equals nothing.
+    """
+    attributes = offer.view.attributes
+    found = attributes.get(full_name)
+    if found is None:
+        domain, slash, bare = full_name.partition("/")
+        found = attributes.get(bare) if slash and domain == offer.view.driver else None
+    if found is None:
+        return None
+    for kind in ("string", "integer", "boolean", "version"):
+        value = getattr(found, kind)
+        if value is not None:
+            return kind, value
+    return "list", None

@@ -1,0 +1,297 @@
+"""Pools of devices as one node sees them: complete, incomplete or invalid, in the order in which they are searched.
+
+Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
+"""
+
+import itertools
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from bayplan.api.device_objects import DeviceTaintRule, ResourceSlice
+from bayplan.api.objects import Node, NodeSelector
+from bayplan.api.quantity import QuantityError, exact_nano
+from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
+from bayplan.devices.allocated_state import AllocatedState, PoolId
+from bayplan.devices.offers import CounterName, Kinds, Offer, Reads, SliceOffers, rules_for
+
+_MAX_VIEWS: Final = 256
+_MAX_NODES: Final = 20_000
+
+
+class Pool:
+    """One pool as a node sees it.
+
+    Attributes:
+        incomplete, invalid: nothing is allocated from it; a request for all devices then fails.
+        slices: those with devices for the node, by name; `others` are those with devices for other nodes alone.
+        counters: what the devices share, in billionths.
+        own: all of it is for one node, so that pools of other nodes may be alike.
+        negative: a device consumes less than nothing, so that taking one can make room for another.
+        problem: why it is invalid.
+    """
+
+    __slots__ = (
+        *("_available", "_kind", "_places", "counters", "id", "incomplete", "invalid", "negative", "others", "own"),
+        *("problem", "slices"),
+    )
+
+    def __init__(self, pool: PoolId, *, incomplete: bool = False) -> None:
+        self.id = pool
+        self.incomplete = incomplete
+        self.problem = ""
+        self.invalid = self.own = self.negative = False
+        self.slices: list[SliceOffers] = []
+        self.others: list[SliceOffers] = []
+        self.counters: dict[CounterName, int] = {}
+        self._available: tuple[int, dict[CounterName, int]] | None = None
+        self._kind: tuple[int, Reads, int] | None = None
+        self._places: dict[str, int] | None = None
+
+    @property
+    def usable(self) -> bool:
+        """Whether devices are taken from it."""
+        return not self.incomplete and not self.invalid
+
+    @property
+    def binds(self) -> bool:
+        """Whether a device has binding conditions: such pools are searched last."""
+        return any(device.binding_conditions is not None for each in self.slices for device in each.devices)
+
+    def offers(self) -> Iterator[tuple[SliceOffers, int]]:
+        """The devices for the node, in the order in which they are tried: their slice and place in it."""
+        for each in self.slices:
+            for index in range(len(each.devices)):
+                yield each, index
+
+    def available(self, allocated: AllocatedState) -> dict[CounterName, int]:
+        """The counters less what all devices of the pool consume that somebody has; it may be negative."""
+        version = allocated.version(self.id)
+        if self._available is None or self._available[0] != version:
+            usage = allocated.usage(self.id)
+            left = dict(self.counters)
+            for each in itertools.chain(self.slices, self.others) if usage else ():
+                for index, device in enumerate(each.devices):
+                    if device.name in usage:
+                        for name, amount in each.offer(index).consumes:
+                            left[name] -= amount
+            self._available = version, left
+        return self._available[1]
+
+    def kind(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> int:
+        """A number for what a search in it depends on; pools of two nodes with the same number answer alike."""
+        version = allocated.version(self.id)
+        if self._kind is None or self._kind[:2] != (version, reads):
+            number = kinds.number(self._content(reads, kinds, allocated)) if self.own else kinds.fresh()
+            self._kind = version, reads, number
+        return self._kind[2]
+
+    def _content(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> Hashable:
+        contents = tuple(each.kinds(reads, kinds)[1] for each in self.slices)
+        counters = tuple(sorted(self.counters.items()))
+        return self.id[0], self.incomplete, self.invalid, contents, counters, self._usage_key(allocated)
+
+    def _usage_key(self, allocated: AllocatedState) -> Hashable:
+        usage = allocated.usage(self.id)
+        if not usage:
+            return ()
+        if self._places is None:
+            self._places = {each.devices[at].name: place for place, (each, at) in enumerate(self.offers())}
+        places = self._places
+        return tuple(sorted((places[name], each.key) for name, each in usage.items() if name in places))
+
+    def build(self, relevant: Sequence[SliceOffers], whole: Iterable[SliceOffers]) -> "Pool":
+        """Fill in the slices, or say why the pool is invalid; `whole` has all slices of the generation."""
+        relevant = sorted(relevant, key=lambda each: each.name.encode())
+        names = {each.name for each in relevant}
+        others = [each for each in whole if each.name not in names]
+        slices = [each for each in relevant if not each.spec.shared_counters]
+        self.others = [each for each in others if not each.spec.shared_counters]
+        self.problem = _repeated_device(slices) or self._count(itertools.chain(relevant, others))
+        self.problem = self.problem or self._unknown_counter(itertools.chain(slices, self.others))
+        self.invalid = bool(self.problem)
+        if self.invalid:
+            self.others = []
+        else:
+            self.slices = slices
+        self.own = not self.others and all(each.spec.node_name for each in relevant)
+        return self
+
+    def _count(self, slices: Iterable[SliceOffers]) -> str:
+        seen: set[str] = set()
+        for each in slices:
+            for counters in each.spec.shared_counters or ():
+                if counters.name in seen:
+                    return f"duplicate counter set name {counters.name}"
+                seen.add(counters.name)
+                try:
+                    for name, counter in (counters.counters or {}).items():
+                        self.counters[counters.name, name] = exact_nano(counter.value)
+                except QuantityError as error:
+                    return f"counter set {counters.name}: {error}"
+        return ""
+
+    def _unknown_counter(self, slices: Iterable[SliceOffers]) -> str:
+        sets = {name for name, _ in self.counters}
+        for each in slices:
+            for device in each.devices:
+                for consumed in device.consumes_counters or ():
+                    if consumed.counter_set not in sets:
+                        return f"counter set {consumed.counter_set} not found"
+                    for name, counter in (consumed.counters or {}).items():
+                        if (consumed.counter_set, name) not in self.counters:
+                            return f"counter {name} not found in counter set {consumed.counter_set}"
+                        try:
+                            self.negative = self.negative or exact_nano(counter.value) < 0
+                        except QuantityError as error:
+                            return f"device {device.name}: counter {name}: {error}"
+        return ""
+
+
+class PoolIndex:
+    """All slices of the cluster, to look up the pools of a node quickly; what is unchanged is kept from `previous`."""
+
+    def __init__(
+        self, slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule], previous: "PoolIndex | None"
+    ) -> None:
+        rules = tuple(rules)
+        self.offers: dict[str, SliceOffers] = {}
+        self._by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
+        self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
+        self._shared: list[SliceOffers] = []
+        self._selectors: dict[bytes, NodeSelectorMatcher] = {}
+        self._views: dict[frozenset[bytes], dict[PoolId, tuple[list[SliceOffers], Pool | None]]] = {}
+        self._nodes: dict[str, tuple[dict[str, str] | None, tuple[Pool, ...]]] = {}
+        self.selector_error = ""
+        for wire in slices:
+            concerned = rules_for(rules, wire.spec.driver, wire.spec.pool.name) if rules else ()
+            known = previous.offers.get(wire.metadata.name) if previous is not None else None
+            if known is None or known.wire is not wire or known.rules != concerned:
+                known = SliceOffers(wire, concerned)
+            self.offers[known.name] = known
+            self._by_pool[known.pool].append(known)
+            self._place(known)
+
+    def pools_of(self, node: Node) -> tuple[Pool, ...]:
+        """The pools with devices for the node, in the order in which they are searched."""
+        name, labels = node.metadata.name, node.metadata.labels
+        known = self._nodes.get(name)
+        if known is None or known[0] != labels:
+            if len(self._nodes) >= _MAX_NODES:
+                self._nodes.clear()
+            known = self._nodes[name] = labels, self._gather(name, labels)
+        return known[1]
+
+    def device_is_for(self, offer: Offer, node: Node) -> bool:
+        """Whether a device is for the node, where its slice leaves that to each device."""
+        device = offer.wire
+        if not offer.slice.spec.per_device_node_selection:
+            return True
+        if device.node_name or device.all_nodes:
+            return not device.node_name or device.node_name == node.metadata.name
+        if device.node_selector is None:
+            return False
+        matcher = self._selectors[msgspec.msgpack.encode(device.node_selector)]
+        return matcher.matches(node.metadata.labels, node.metadata.name)
+
+    def _place(self, each: SliceOffers) -> None:
+        spec = each.spec
+        if each.ignored:
+            return
+        if spec.node_name:
+            self._on_node[spec.node_name].append(each)
+            return
+        self._shared.append(each)
+        if spec.all_nodes:
+            return
+        if spec.node_selector is not None:
+            self._compile(spec.node_selector, f"slice {each.name}")
+        elif spec.per_device_node_selection:
+            for device in each.devices:
+                if device.node_name:
+                    if each not in self._on_node[device.node_name][-1:]:
+                        self._on_node[device.node_name].append(each)
+                elif not device.all_nodes and device.node_selector is not None:
+                    self._compile(device.node_selector, f"device {device.name} in slice {each.name}")
+
+    def _compile(self, selector: NodeSelector, what: str) -> None:
+        key = msgspec.msgpack.encode(selector)
+        if key not in self._selectors:
+            self._selectors[key] = matcher = compile_node_selector(selector)
+            if matcher.errors and not self.selector_error:
+                self.selector_error = (
+                    f"gather pool information: failed to perform node selection for {what}: "
+                    f"failed to parse node selector: {matcher.errors[0]}"
+                )
+
+    def _gather(self, name: str, labels: Mapping[str, str] | None) -> tuple[Pool, ...]:
+        matched = frozenset(key for key, matcher in self._selectors.items() if matcher.matches(labels, name))
+        shared = self._view(matched)
+        own: dict[PoolId, list[SliceOffers]] = defaultdict(list)
+        for each in self._on_node.get(name, ()):
+            own[each.pool].append(each)
+        pools = [pool for pool_id, (_, pool) in shared.items() if pool_id not in own and pool is not None]
+        for pool_id, slices in own.items():
+            both = slices + [each for each in shared[pool_id][0] if each not in slices] if pool_id in shared else slices
+            pool = self._resolve(pool_id, both)
+            if pool is not None:
+                pools.append(pool)
+        return tuple(sorted(pools, key=lambda pool: (pool.binds, *(part.encode() for part in pool.id))))
+
+    def _view(self, matched: frozenset[bytes]) -> dict[PoolId, tuple[list[SliceOffers], Pool | None]]:
+        known = self._views.get(matched)
+        if known is None:
+            by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
+            for each in self._shared:
+                if _is_for(each, matched):
+                    by_pool[each.pool].append(each)
+            if len(self._views) >= _MAX_VIEWS:
+                self._views.clear()
+            known = {pool: (slices, self._resolve(pool, slices)) for pool, slices in by_pool.items()}
+            self._views[matched] = known
+        return known
+
+    def _resolve(self, pool: PoolId, slices: Sequence[SliceOffers]) -> Pool | None:
+        """The pool of these relevant slices; None when a later generation replaces it."""
+        generation = max(each.spec.pool.generation for each in slices)
+        relevant = [each for each in slices if each.spec.pool.generation == generation]
+        count = relevant[0].spec.pool.resource_slice_count
+        if len(relevant) == count:
+            return Pool(pool).build(relevant, ())
+        everywhere = self._by_pool[pool]
+        if any(each.spec.pool.generation > generation for each in everywhere):
+            return None
+        whole = [each for each in everywhere if each.spec.pool.generation == generation and not each.ignored]
+        if len(whole) == count:
+            return Pool(pool).build(relevant, whole)
+        incomplete = Pool(pool, incomplete=True)
+        incomplete.own = all(each.spec.node_name for each in relevant)
+        return incomplete
+
+
+def _is_for(each: SliceOffers, matched: frozenset[bytes]) -> bool:
+    """Whether a slice that names no node is for nodes which these selectors match."""
+    if each.spec.all_nodes:
+        return True
+    if each.spec.node_selector is not None:
+        return msgspec.msgpack.encode(each.spec.node_selector) in matched
+    return bool(each.spec.per_device_node_selection) and any(
+        not device.node_name
+        and (
+            device.all_nodes
+            or (device.node_selector is not None and msgspec.msgpack.encode(device.node_selector) in matched)
+        )
+        for device in each.devices
+    )
+
+
+def _repeated_device(slices: Iterable[SliceOffers]) -> str:
+    seen: set[str] = set()
+    for each in slices:
+        for device in each.devices:
+            if device.name in seen:
+                return f"duplicate device name {device.name}"
+            seen.add(device.name)
+    return ""

@@ -1,0 +1,113 @@
+"""What a solution is written down as: results, configuration and the nodes from which the devices are reached.
+
+Source: D/structured/internal/incubating/allocator_incubating.go, Allocate and createNodeSelector.
+"""
+
+import uuid
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from bayplan.api.claim_objects import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.devices.candidates import Pick
+from bayplan.devices.offers import Offer
+from bayplan.devices.requests import AllocationError, Request
+
+
+def allocation_of(
+    claim: ResourceClaim,
+    picks: Sequence[tuple[Pick, Offer]],
+    chosen: Mapping[int, Request],
+    node_name: str,
+) -> AllocationResult:
+    """The allocation of a claim: picks with the devices of this node, and by request the alternative that was chosen.
+
+    Each share gets a new random ID.
+
+    Raises:
+        AllocationError: a slice has a node selector of more than one term.
+    """
+    results = [_result(pick, offer) for pick, offer in picks]
+    selector = _node_selector(claim, [offer for _, offer in picks], node_name)
+    return AllocationResult(DeviceAllocationResult(results, _configs(claim, chosen) or None), selector)
+
+
+def _result(pick: Pick, offer: Offer) -> DeviceRequestAllocationResult:
+    request, wire = pick.request, offer.wire
+    return DeviceRequestAllocationResult(
+        request=request.names[1],
+        driver=offer.slice.spec.driver,
+        pool=offer.slice.spec.pool.name,
+        device=wire.name,
+        admin_access=True if request.admin else None,
+        tolerations=request.wire.tolerations,
+        binding_conditions=wire.binding_conditions,
+        binding_failure_conditions=wire.binding_failure_conditions,
+        share_id=str(uuid.uuid4()) if offer.multiple else None,
+        consumed_capacity=(dict(pick.want.texts) or None) if offer.multiple else None,
+    )
+
+
+def _configs(claim: ResourceClaim, chosen: Mapping[int, Request]) -> list[DeviceAllocationConfiguration]:
+    """The configuration of each class once, then the claim's; one for all requests names none."""
+    by_class: dict[str, list[Request]] = {}
+    for request in chosen.values():
+        by_class.setdefault(request.wire.device_class_name, []).append(request)
+    configs: list[DeviceAllocationConfiguration] = []
+    for requests in by_class.values():
+        device_class = requests[0].device_class
+        configs += (
+            DeviceAllocationConfiguration("FromClass", [request.names[1] for request in requests], config.opaque)
+            for config in (device_class and device_class.spec.config) or ()
+        )
+    for config in claim.spec.devices.config or ():
+        if not config.requests or any(_names(config.requests, request) for request in chosen.values()):
+            configs.append(DeviceAllocationConfiguration("FromClaim", config.requests or None, config.opaque))
+    return [
+        msgspec.structs.replace(config, requests=None)
+        if all(_names(config.requests or (), request) for request in chosen.values())
+        else config
+        for config in configs
+    ]
+
+
+def _names(names: Sequence[str], request: Request) -> bool:
+    return request.names[0] in names or request.names[1] in names
+
+
+def _node_selector(claim: ResourceClaim, offers: Sequence[Offer], node_name: str) -> NodeSelector | None:
+    fields: list[NodeSelectorRequirement] = []
+    labels: list[NodeSelectorRequirement] = []
+    for offer in offers:
+        where = offer.wire if offer.slice.spec.per_device_node_selection else offer.slice.spec
+        if where.node_name is not None or offer.wire.binds_to_node:
+            only = NodeSelectorRequirement("metadata.name", "In", [node_name])
+            return NodeSelector([NodeSelectorTerm(match_fields=[only])])
+        terms = (where.node_selector and where.node_selector.node_selector_terms) or ()
+        if len(terms) > 1:
+            raise AllocationError(
+                f"create NodeSelector for claim {claim.metadata.name}: "
+                f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
+            )
+        for term in terms:
+            _add_new(term.match_fields, fields)
+            _add_new(term.match_expressions, labels)
+    return NodeSelector([NodeSelectorTerm(labels or None, fields or None)]) if fields or labels else None
+
+
+def _add_new(requirements: Sequence[NodeSelectorRequirement] | None, to: list[NodeSelectorRequirement]) -> None:
+    for each in requirements or ():
+        if not any(
+            each.key == known.key
+            and each.operator == known.operator
+            and set(each.values or ()) == set(known.values or ())
+            for known in to
+        ):
+            to.append(each)

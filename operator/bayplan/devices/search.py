@@ -1,0 +1,294 @@
+"""The depth-first search for devices on one node; the first full solution is upstream's.
+
+Source: D/structured/internal/incubating/allocator_incubating.go, allocateOne and allocateDevice.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from bayplan.api.objects import Node
+from bayplan.devices.allocated_state import AllocatedState, PoolId
+from bayplan.devices.candidates import Candidates, Pick, Slot
+from bayplan.devices.constraints import Constraint
+from bayplan.devices.offers import CounterName, Kinds, Reads
+from bayplan.devices.pools import Pool, PoolIndex
+from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Request
+
+MAX_STEPS: Final = 20_000
+"""How many devices one search tries before it gives the node up."""
+_FEW_DEVICES: Final = 1024
+_LOOKS_A_CLOCK: Final = 64
+
+
+class SearchTimeoutError(Exception):
+    """The search took too long; nothing is known of the node."""
+
+
+class _Position(NamedTuple):
+    """Where the search is: `choice` is the alternative, None before one is chosen; `start` the next candidate."""
+
+    claim: int
+    request: int
+    choice: int | None = None
+    picked: int = 0
+    start: int = 0
+
+
+class Search:
+    """One search for all claims on one node."""
+
+    def __init__(
+        self,
+        node: Node,
+        pools: Sequence[Pool],
+        index: PoolIndex,
+        allocated: AllocatedState,
+        kinds: tuple[Reads, Kinds],
+        *,
+        is_over: Callable[[], bool],
+    ) -> None:
+        self._node = node
+        self._pools = pools
+        self._index = index
+        self._allocated = allocated
+        self._kinds = kinds
+        self._is_over = is_over
+        self._steps = self._looked = 0
+        self._slots: list[Slot] = []
+        self._more = self._all_slots()
+        self._candidates: dict[Request, Candidates] = {}
+        self._booked: dict[PoolId, dict[CounterName, int]] = {}
+        self._claims: Sequence[ClaimRequests] = ()
+        self._exceeded = self._prunes = False
+        self.picks: list[list[Pick]] = []
+        self.chosen: dict[tuple[int, int], Request] = {}
+
+    def list_all(self, request: Request) -> int:
+        """List the devices of a request for all of them, used or not, and count them.
+
+        Raises:
+            AllocationError: a pool is being updated or invalid, or a selector or a capacity failed.
+            SearchTimeoutError: there was not enough time.
+        """
+        for pool in self._pools:
+            if not pool.usable:
+                state = "being updated" if pool.incomplete else "invalid"
+                name = "/".join(pool.id)
+                raise AllocationError(
+                    f"{request.text}: asks for all devices, but resource pool {name} is currently {state}"
+                )
+        return self._listed(request).count()
+
+    def run(self, claims: Sequence[ClaimRequests]) -> bool:
+        """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.
+
+        Raises:
+            AllocationError: what ends the attempt.
+            SearchTimeoutError: there was not enough time.
+        """
+        self._claims = claims
+        self.picks = [[] for _ in claims]
+        if self._is_hopeless():
+            return False
+        stack = [self._advance(_Position(0, 0))] if claims else []
+        while stack:
+            position = next(stack[-1], None)
+            if position is None:
+                stack.pop()
+            elif position.claim >= len(claims):
+                return True
+            else:
+                stack.append(self._advance(position))
+        if self._exceeded:
+            raise AllocationError("allocation max size exceeded")
+        return not claims
+
+    def slot(self, number: int) -> Slot | None:
+        """The device of this number in the order in which devices are tried, over all pools."""
+        if number >= len(self._slots):
+            following = next(self._more, None)
+            if following is None:
+                return None
+            self._slots.append(following)
+        return self._slots[number]
+
+    def look(self) -> None:
+        """Count that a device was looked at.
+
+        Raises:
+            SearchTimeoutError: there is no time left.
+        """
+        self._looked += 1
+        if self._looked % _LOOKS_A_CLOCK == 0 and self._is_over():
+            raise SearchTimeoutError
+
+    def is_for_node(self, slot: Slot) -> bool:
+        """Whether the device is for this node, where that is said of each device."""
+        return self._index.device_is_for(slot.offer, self._node)
+
+    def may_book(self, slot: Slot) -> bool:
+        """Whether the counters of its pool allow for the device alone."""
+        offer, pool = slot.offer, slot.pool
+        if not offer.consumes or (offer.multiple and slot.shared) or pool.negative:
+            return True
+        left = pool.available(self._allocated)
+        return all(left[name] >= amount for name, amount in offer.consumes) and all(each >= 0 for each in left.values())
+
+    def _all_slots(self) -> Iterator[Slot]:
+        for p, pool in enumerate(self._pools):
+            for s, each in enumerate(pool.slices):
+                kinds = each.kinds(*self._kinds)[0]
+                for d in range(len(each.devices)):
+                    yield Slot(each.offer(d), kinds[d], pool, (p, s, d), self._allocated)
+
+    def _listed(self, request: Request) -> Candidates:
+        known = self._candidates.get(request)
+        if known is None:
+            known = self._candidates[request] = Candidates(self, request)
+        return known
+
+    def _is_hopeless(self) -> bool:
+        """Whether some requests ask for more devices than there are candidates, so that no order helps.
+
+        It is only said where the search could have met no error instead.
+        """
+        if sum(len(each.devices) for pool in self._pools for each in pool.slices) > _FEW_DEVICES:
+            return False
+        hopeless = False
+        self._prunes = True
+        demands: Counter[frozenset[tuple[int, int, int]]] = Counter()
+        for claim in self._claims:
+            most = 0
+            for alternatives in claim.requests:
+                found = [self._listed(request).count() for request in alternatives]
+                hopeless = hopeless or all(n < request.count for n, request in zip(found, alternatives, strict=True))
+                most += max(request.count for request in alternatives)
+                for request in alternatives:
+                    if self._listed(request).failed or (request.all and claim.constraints):
+                        self._prunes = False
+                if len(alternatives) == 1 and not alternatives[0].admin:
+                    exclusive = self._listed(alternatives[0]).exclusive
+                    if exclusive is not None:
+                        demands[exclusive] += alternatives[0].count
+            self._prunes = self._prunes and most <= MAX_RESULTS
+        hopeless = hopeless or any(wanted > len(places) for places, wanted in demands.items())
+        hopeless = hopeless or sum(demands.values()) > len(frozenset[tuple[int, int, int]]().union(*demands))
+        return self._prunes and hopeless
+
+    def _advance(self, at: _Position) -> Iterator[_Position]:
+        """The steps that can follow; what one does is undone before the next."""
+        claim = self._claims[at.claim]
+        if at.request >= len(claim.requests):
+            return self._next_claim(at)
+        if at.choice is None and claim.has_choice[at.request]:
+            return self._choose(at)
+        request = claim.requests[at.request][at.choice or 0]
+        if request.all and not request.count:
+            return iter(())
+        if at.picked >= request.count:
+            return iter((_Position(at.claim, at.request + 1),))
+        if request.count - at.picked > MAX_RESULTS - len(self.picks[at.claim]):
+            self._exceeded = True
+            return iter(())
+        return self._pick(at, request)
+
+    def _next_claim(self, at: _Position) -> Iterator[_Position]:
+        yield _Position(at.claim + 1, 0)
+        self._exceeded = False
+
+    def _choose(self, at: _Position) -> Iterator[_Position]:
+        all_exceeded = True
+        for choice, request in enumerate(self._claims[at.claim].requests[at.request]):
+            self.chosen[at.claim, at.request] = request
+            yield at._replace(choice=choice)
+            all_exceeded = all_exceeded and self._exceeded
+            self._exceeded = False
+        self._exceeded = all_exceeded
+
+    def _pick(self, at: _Position, request: Request) -> Iterator[_Position]:
+        candidates = self._listed(request)
+        failed: set[object] = set()
+        place = at.start
+        while (candidate := candidates.at(place)) is not None:
+            place += 1
+            self.look()
+            self._steps += 1
+            if self._steps > MAX_STEPS:
+                raise SearchTimeoutError
+            if self._prunes and candidates.count() - place + 1 < request.count - at.picked:
+                return
+            slot, error = candidate
+            taken = at.claim in slot.taken if request.admin else slot.held or slot.taken
+            alike = None if taken or request.admin or slot.sharing else slot.alike
+            if not taken and error is not None:
+                raise error
+            if not taken and (alike is None or alike not in failed) and (undo := self._take(at.claim, request, slot)):
+                yield at._replace(choice=at.choice or 0, picked=at.picked + 1, start=place)
+                undo()
+                if self._exceeded:
+                    return
+                # What fails with one device fails with any other that is the same in all that matters.
+                if alike is not None:
+                    failed.add(alike)
+            if request.all:
+                return
+
+    def _take(self, claim_index: int, request: Request, slot: Slot) -> Callable[[], None] | None:
+        """Take a device, if taints, counters, constraints and capacity allow; returns what undoes it."""
+        offer = slot.offer
+        want = request.want(offer, slot.kind)
+        books = bool(offer.consumes) and not (offer.multiple and (slot.shared or slot.sharing))
+        if not request.tolerates(offer, slot.kind) or (books and not self._book(slot)):
+            return None
+        added: list[Constraint] = []
+
+        def put_back() -> None:
+            for each in added:
+                each.remove()
+            if books:
+                self._unbook(slot)
+
+        for constraint in self._claims[claim_index].constraints:
+            if not constraint.concerns(request.names):
+                continue
+            if not constraint.add(offer):
+                put_back()
+                _refuse_broken(request, slot)
+                return None
+            added.append(constraint)
+        if not want.fits_beside(slot.used, slot.taking):
+            put_back()
+            return None
+        slot.take(claim_index, want, 1)
+        self.picks[claim_index].append(Pick(request, slot, want))
+
+        def undo() -> None:
+            self.picks[claim_index].pop()
+            slot.take(claim_index, want, -1)
+            put_back()
+
+        return undo
+
+    def _book(self, slot: Slot) -> bool:
+        """Book what a device consumes, if then no counter of its pool is overdrawn, whichever it is."""
+        left = slot.pool.available(self._allocated)
+        booked = self._booked.setdefault(slot.pool.id, dict.fromkeys(left, 0))
+        for name, amount in slot.offer.consumes:
+            booked[name] += amount
+        if all(left[name] >= amount for name, amount in booked.items()):
+            return True
+        self._unbook(slot)
+        return False
+
+    def _unbook(self, slot: Slot) -> None:
+        for name, amount in slot.offer.consumes:
+            self._booked[slot.pool.id][name] -= amount
+
+
+def _refuse_broken(request: Request, slot: Slot) -> None:
+    """A request for all devices cannot do without one that breaks a constraint."""
+    if request.all:
+        raise AllocationError(
+            f"{request.text}: cannot add device {slot.offer.name} because a claim constraint would not be satisfied"
+        )

@@ -1,0 +1,158 @@
+"""Slices, classes and claims for tests of devices, and selectors of a language that is just large enough for them."""
+
+import re
+
+import msgspec
+
+from bayplan.api.claim_objects import ResourceClaim
+from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
+from bayplan.api.objects import Node
+from bayplan.devices.allocated_state import AllocatedState
+from bayplan.devices.allocator import Allocator
+
+DRIVER = "gpu.example.com"
+_PART = re.compile(r'device\.(attributes|capacity)\["([^"]+)"\]\.(\w+) (==|>) (.+)')
+_GUARD = re.compile(r'"(\w+)" in device\.attributes\["([^"]+)"\]')
+
+
+class SmallSelector:
+    """`device.attributes["domain"].name == value`, `>`, `"name" in ...` and `device.driver ==`, joined by `&&`."""
+
+    def __init__(self, expression):
+        self._parts = expression.split(" && ")
+        found = [match for part in self._parts if (match := _PART.fullmatch(part))]
+        guards = [match for part in self._parts if (match := _GUARD.fullmatch(part))]
+        self.reads = frozenset(f"{match[2]}/{match[3]}" for match in found if match[1] == "attributes")
+        self.reads |= frozenset(f"{match[2]}/{match[1]}" for match in guards)
+        self.evaluated = 0
+        for part in self._parts:
+            if not (_PART.fullmatch(part) or _GUARD.fullmatch(part) or part.startswith("device.driver == ")):
+                raise ValueError(f"cannot read {part}")
+
+    def matches(self, device):
+        """CEL's &&: false goes before an error, whichever is first."""
+        self.evaluated += 1
+        failed = None
+        for part in self._parts:
+            try:
+                if not _holds(part, device):
+                    return False
+            except ValueError as error:
+                failed = failed or error
+        if failed:
+            raise failed
+        return True
+
+
+def _holds(part, device):
+    if guard := _GUARD.fullmatch(part):
+        return _lookup(device, guard[2], guard[1]) is not None
+    match = _PART.fullmatch(part)
+    if match is None:
+        return device.driver == msgspec.json.decode(part.removeprefix("device.driver == "))
+    value = _lookup(device, match[2], match[3])
+    if value is None:
+        raise ValueError(f"no such key: {match[3]}")
+    wanted = msgspec.json.decode(match[5])
+    if match[4] == ">":
+        if type(value) is not int or type(wanted) is not int:
+            raise ValueError("no such overload")
+        return value > wanted
+    return type(value) is type(wanted) and value == wanted
+
+
+def _lookup(device, domain, name):
+    found = device.attributes.get(f"{domain}/{name}")
+    if found is None and domain == device.driver:
+        found = device.attributes.get(name)
+    if found is None:
+        return None
+    return next(value for value in (found.string, found.integer, found.boolean, found.version) if value is not None)
+
+
+def device(name, **fields):
+    """A device in JSON's form; attributes are given as plain values."""
+    kinds = {str: "string", bool: "bool", int: "int"}
+    if "attributes" in fields:
+        fields["attributes"] = {key: {kinds[type(value)]: value} for key, value in fields["attributes"].items()}
+    return {"name": name, **fields}
+
+
+def make_slice(name, devices=(), *, node="n1", pool=None, generation=1, count=1, driver=DRIVER, **spec):
+    """A slice of the pool of a node; `node=None` leaves the node to `spec`."""
+    where = {"nodeName": node} if node else {}
+    pool = {"name": pool or node or "pool", "generation": generation, "resourceSliceCount": count}
+    body = {"driver": driver, "pool": pool, "devices": list(devices), **where, **spec}
+    return msgspec.convert({"metadata": {"name": name}, "spec": body}, ResourceSlice)
+
+
+def make_gpus(node, count=8, **fields):
+    """A slice of equal devices gpu-0, gpu-1 and so on."""
+    return make_slice(f"{node}-gpus", [device(f"gpu-{index}", **fields) for index in range(count)], node=node)
+
+
+def make_class(name="gpu", *expressions, config=()):
+    """A class by CEL expressions."""
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    body = {"metadata": {"name": name}, "spec": {"selectors": selectors, "config": list(config)}}
+    return msgspec.convert(body, DeviceClass)
+
+
+GPU_ONLY = (make_class(),)
+
+
+def exactly(name="r", count=1, *expressions, of="gpu", **fields):
+    """A request for exactly that many devices."""
+    return {"name": name, "exactly": _wanted(count, expressions, of, fields)}
+
+
+def alternative(name, count=1, *expressions, of="gpu", **fields):
+    """An alternative of a request."""
+    return {"name": name, **_wanted(count, expressions, of, fields)}
+
+
+def _wanted(count, expressions, of, fields):
+    selectors = [{"cel": {"expression": expression}} for expression in expressions]
+    mode = {"allocationMode": "All"} if count == "All" else {"allocationMode": "ExactCount", "count": count}
+    return {"deviceClassName": of, "selectors": selectors, **mode, **fields}
+
+
+def make_claim(*requests, name="claim", **spec):
+    """A claim with these requests."""
+    body = {"devices": {"requests": list(requests), **spec}}
+    return msgspec.convert({"metadata": {"name": name, "namespace": "ns", "uid": name}, "spec": body}, ResourceClaim)
+
+
+def make_nodes(*names, **labels):
+    """Nodes that have the same labels."""
+    return [msgspec.convert({"metadata": {"name": name, "labels": labels}}, Node) for name in names]
+
+
+def make_rule(effect="NoSchedule", **selector):
+    """A DeviceTaintRule for the devices that the selector names."""
+    spec = {"deviceSelector": selector, "taint": {"key": "broken", "effect": effect}}
+    return msgspec.convert({"metadata": {"name": "rule"}, "spec": spec}, DeviceTaintRule)
+
+
+def make_allocator(slices, classes=GPU_ONLY, *, rules=(), allocated=None, previous=None):
+    """An allocator with the small selectors."""
+    by_name = {each.metadata.name: each for each in classes}
+    return Allocator(slices, by_name, rules, allocated or AllocatedState(), SmallSelector, previous=previous)
+
+
+def still():
+    """A clock that stands still: nothing is ever late."""
+    return 0.0
+
+
+def devices_of(answer):
+    """Pool and device of each result, by claim; the text of a refusal."""
+    if not hasattr(answer, "allocations"):
+        return answer.text
+    return [[f"{each.pool}/{each.device}" for each in found.devices.results] for found in answer.allocations()]
+
+
+def allocate(slices, *claims, nodes=("n1",), **options):
+    """What each node answers, as `devices_of` says it."""
+    answers = make_allocator(slices, **options).allocate(claims, make_nodes(*nodes), still)
+    return [devices_of(answer) for answer in answers]

@@ -1,0 +1,186 @@
+import pytest
+from tests.devices.device_builders import (
+    DRIVER,
+    allocate,
+    alternative,
+    device,
+    devices_of,
+    exactly,
+    make_allocator,
+    make_claim,
+    make_class,
+    make_gpus,
+    make_nodes,
+    make_rule,
+    make_slice,
+    still,
+)
+
+from bayplan.devices.allocated_state import AllocatedState
+from bayplan.devices.allocator import AllocationError
+
+NONE = "cannot allocate all claims"
+
+
+def taken(*devices, node="n1"):
+    """A state in which one claim holds these devices."""
+    state = AllocatedState()
+    answer = make_allocator([make_slice("s", [device(name) for name in devices], node=node)]).allocate(
+        [make_claim(exactly("r", len(devices)))], make_nodes(node), still
+    )
+    state.observe("other", answer[0].allocations()[0])
+    return state
+
+
+def test_each_node_gives_its_own_first_devices():
+    slices = [make_gpus("n1"), make_gpus("n2")]
+    claims = make_claim(exactly("a", 2), exactly("b")), make_claim(exactly(), name="second")
+    assert allocate(slices, *claims, nodes=("n1", "n2", "bare")) == [
+        [["n1/gpu-0", "n1/gpu-1", "n1/gpu-2"], ["n1/gpu-3"]],
+        [["n2/gpu-0", "n2/gpu-1", "n2/gpu-2"], ["n2/gpu-3"]],
+        NONE,
+    ]
+
+
+def test_what_another_claim_holds_is_not_given_again():
+    assert allocate([make_gpus("n1", 3)], make_claim(exactly("r", 2)), allocated=taken("gpu-0")) == [
+        [["n1/gpu-1", "n1/gpu-2"]]
+    ]
+    assert allocate([make_gpus("n1", 3)], make_claim(exactly("r", 3)), allocated=taken("gpu-0")) == [NONE]
+
+
+def test_alike_nodes_are_one_search_whatever_the_attributes_that_nobody_reads():
+    slices = [make_gpus(f"n{i}", attributes={"model": "A", "uuid": f"GPU-{i}"}) for i in range(500)]
+    expression = f'device.attributes["{DRIVER}"].model == "A"'
+    allocator = make_allocator(slices, [make_class("gpu", expression)])
+    nodes = make_nodes(*(f"n{i}" for i in range(500)))
+    answers = allocator.allocate([make_claim(exactly("r", 8))], nodes, still)
+    assert devices_of(answers[499]) == [[f"n499/gpu-{i}" for i in range(8)]]
+    assert allocator.selectors[expression].evaluated == 1
+
+
+def test_nodes_that_differ_in_what_is_read_or_taken_are_answered_apart():
+    slices = [make_gpus("n1", 2, attributes={"model": "A"}), make_gpus("n2", 2, attributes={"model": "B"})]
+    slices += [make_gpus("n3", 2, attributes={"model": "A"})]
+    classes = [make_class("gpu", f'device.attributes["{DRIVER}"].model == "A"')]
+    allocated = taken("gpu-0", node="n3")
+    assert allocate(
+        slices, make_claim(exactly("r", 1)), nodes=("n1", "n2", "n3"), classes=classes, allocated=allocated
+    ) == [[["n1/gpu-0"]], NONE, [["n3/gpu-1"]]]
+
+
+def test_a_later_request_can_make_an_earlier_one_take_another_alternative():
+    slices = [make_gpus("n1", 3)]
+    first = {"name": "any", "firstAvailable": [alternative("two", 2), alternative("one", 1)]}
+    answer = make_allocator(slices).allocate([make_claim(first, exactly("r", 2))], make_nodes("n1"), still)[0]
+    assert [each.request for each in answer.allocations()[0].devices.results] == ["any/one", "r", "r"]
+    assert answer.choices() == [1]
+
+
+def test_a_constraint_picks_devices_that_have_one_value_in_common_or_none():
+    numa = [device(f"gpu-{i}", attributes={"numa": i % 2}) for i in range(4)]
+    same = {"matchAttribute": f"{DRIVER}/numa"}
+    apart = {"distinctAttribute": f"{DRIVER}/numa"}
+    slices = [make_slice("s", numa)]
+    assert allocate(slices, make_claim(exactly("r", 2), constraints=[same])) == [[["n1/gpu-0", "n1/gpu-2"]]]
+    assert allocate(slices, make_claim(exactly("r", 2), constraints=[apart])) == [[["n1/gpu-0", "n1/gpu-1"]]]
+    assert allocate(slices, make_claim(exactly("r", 3), constraints=[apart])) == [NONE]
+
+
+def test_partitions_share_the_counters_of_their_device():
+    counters = make_slice("counters", pool="n1", count=2, sharedCounters=[counter_set(40)])
+    parts = [device("whole", **consumes(40)), *(device(f"half-{i}", **consumes(20)) for i in range(2))]
+    slices = [counters, make_slice("parts", parts, count=2)]
+    assert allocate(slices, make_claim(exactly("r", 2))) == [[["n1/half-0", "n1/half-1"]]]
+    assert allocate(slices, make_claim(exactly()), allocated=taken("half-1")) == [[["n1/half-0"]]]
+    assert allocate(slices, make_claim(exactly("r", 3))) == [NONE]
+
+
+def counter_set(amount):
+    return {"name": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}
+
+
+def consumes(amount):
+    return {"consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}]}
+
+
+def test_a_device_is_shared_up_to_its_capacity():
+    shared = device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "40Gi"}})
+    wants = {"capacity": {"requests": {"memory": "15Gi"}}}
+    allocator = make_allocator([make_slice("s", [shared])])
+    two = allocator.allocate([make_claim(exactly("a", **wants), exactly("b", **wants))], make_nodes("n1"), still)[0]
+    results = two.allocations()[0].devices.results
+    assert [each.consumed_capacity for each in results] == [{"memory": "15Gi"}] * 2
+    assert results[0].share_id != results[1].share_id
+    three = [make_claim(exactly(name, **wants), name=name) for name in "abc"]
+    assert devices_of(allocator.allocate(three, make_nodes("n1"), still)[0]) == NONE
+
+
+def test_a_taint_of_the_device_or_of_a_rule_needs_a_toleration():
+    tolerations = [{"operator": "Exists", "key": "broken"}]
+    slices = [make_gpus("n1", 2)]
+    assert allocate(slices, make_claim(exactly()), rules=[make_rule(device="gpu-0")]) == [[["n1/gpu-1"]]]
+    assert allocate(slices, make_claim(exactly()), rules=[make_rule("None", driver=DRIVER)]) == [[["n1/gpu-0"]]]
+    assert allocate(slices, make_claim(exactly()), rules=[make_rule(driver=DRIVER)]) == [NONE]
+    tolerant = make_claim(exactly("r", tolerations=tolerations))
+    assert allocate(slices, tolerant, rules=[make_rule(driver=DRIVER)]) == [[["n1/gpu-0"]]]
+
+
+def test_admin_access_sees_devices_that_others_hold():
+    assert allocate([make_gpus("n1", 1)], make_claim(exactly("r", adminAccess=True)), allocated=taken("gpu-0")) == [
+        [["n1/gpu-0"]]
+    ]
+
+
+def test_pools_with_binding_conditions_are_taken_last():
+    slices = [make_slice("a", [device("late", bindingConditions=["ready"])], pool="a")]
+    slices.append(make_slice("b", [device("soon")], pool="b"))
+    assert allocate(slices, make_claim(exactly())) == [[["b/soon"]]]
+
+
+@pytest.mark.parametrize(
+    ("claim", "text"),
+    [
+        (make_claim(exactly(of="")), "missing device class name (unsupported request type?)"),
+        (
+            make_claim(exactly(of="gone")),
+            'could not retrieve device class gone: deviceclass.resource.k8s.io "gone" not found',
+        ),
+        (make_claim(exactly("r", allocationMode="Some")), "unsupported count mode Some"),
+        (make_claim(exactly("r", 33)), "adding 33 devices exceeds the claim limit of 32, with 0 already accounted for"),
+    ],
+)
+def test_what_a_request_gets_wrong_ends_the_attempt(claim, text):
+    with pytest.raises(AllocationError) as raised:
+        allocate([make_gpus("n1")], claim)
+    assert str(raised.value) == f"claim ns/claim, request r: {text}"
+
+
+def test_an_incomplete_pool_gives_no_devices_and_fails_who_asks_for_all():
+    slices = [make_slice("s", [device("gpu-0")], count=2)]
+    assert allocate(slices, make_claim(exactly())) == [NONE]
+    with pytest.raises(AllocationError, match=f"resource pool {DRIVER}/n1 is currently being updated"):
+        allocate(slices, make_claim(exactly("r", "All")))
+
+
+def test_a_pool_that_names_a_device_twice_is_invalid():
+    slices = [make_slice("s", [device("gpu-0"), device("gpu-0")])]
+    assert allocate(slices, make_claim(exactly())) == ["invalid resource pools were encountered"]
+
+
+def test_a_selector_that_fails_on_a_free_device_ends_the_attempt_only_if_the_search_comes_to_it():
+    slices = [make_slice("s", [device("gpu-0", attributes={"numa": 1}), device("gpu-1")])]
+    selective = exactly("r", 1, f'device.attributes["{DRIVER}"].numa == 1')
+    assert allocate(slices, make_claim(selective)) == [[["n1/gpu-0"]]]
+    with pytest.raises(AllocationError) as raised:
+        allocate(slices, make_claim(exactly("r", 2, f'device.attributes["{DRIVER}"].numa == 1')))
+    assert str(raised.value).startswith(
+        f"claim ns/claim: selector #0 on device {DRIVER}/n1/gpu-1: CEL runtime error: no such key: numa. consider"
+    )
+
+
+def test_a_renewed_allocator_sees_the_new_slices():
+    before = make_allocator([make_gpus("n1", 1)])
+    after = make_allocator([make_gpus("n1", 1), make_gpus("n2", 1)], previous=before)
+    answers = after.allocate([make_claim(exactly())], make_nodes("n1", "n2"), still)
+    assert [devices_of(each) for each in answers] == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
