@@ -29,7 +29,10 @@ def test_the_shipped_rights_are_enough_and_those_of_a_reader_are_not(
     control_plane: ControlPlane, client: ApiClient, namespace: str, bayplan_identity: Path
 ) -> None:
     client.create_all("nodes", [node("n1"), node("n2")])
-    client.create("pods", pod("web", namespace, node_name="n1", requests={"cpu": "1", "memory": "1Gi"}))
+    web = pod("web", namespace, node_name="n1", requests={"cpu": "1", "memory": "1Gi"})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web", "controller": True}
+    web["metadata"]["ownerReferences"] = [owner]
+    client.create("pods", web)
     assert findings(bayplan_identity) == []
     user, role = f"reader-of-{namespace}", f"reader-{namespace}"
     client.create("clusterroles", {"metadata": {"name": role}, "rules": [_reading("nodes", "pods")]})

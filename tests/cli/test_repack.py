@@ -135,3 +135,11 @@ def test_what_names_no_pod_is_refused(simulate, only, complaint):
 def test_only_without_repack_is_wrong_usage(simulate):
     code, _, err = simulate({"in": lists(*CLUSTER)}, "--cluster", "in", "--only", "namespace=ci")
     assert (code, "--only is about --repack" in err) == (2, True)
+
+
+def test_a_pod_that_nothing_would_make_again_stays_where_it_is(simulate):
+    alone = running("alone", "n1")
+    del alone["metadata"]["ownerReferences"]
+    _, out, _ = repack(simulate, [node("n0"), node("n1"), running("web", "n0"), alone])
+    assert "Repack: 2 nodes in use before, 1 now; 1 could be emptied\n" in out
+    assert "Repack: left where they are, without a controller: 1\n" in out

@@ -103,6 +103,49 @@ def test_pods_without_requests():
     assert "namespace: default" in fix
 
 
+def test_pods_without_requests_that_cost_nothing_are_no_finding():
+    assert found(nodes(), [*spread_out(1), make_pod_info("free", node="n1", owner="ReplicaSet/x")]) == []
+
+
+def test_pods_without_requests_that_would_find_no_node_with_them():
+    pods = [running("full", "n1", 7), *(make_pod_info(f"f{n}", node="n1", owner="ReplicaSet/x") for n in range(20))]
+    told, _ = only(found(nodes(1), pods))
+    assert told[-1] == (
+        "up to 20 on a node count as nothing; all pods placed anew take 1 node, 1 where they ask for that, "
+        "and 10 pods without a node"
+    )
+
+
+def test_pods_that_nothing_would_make_again_and_the_nodes_they_keep():
+    alone = [make_pod_info(f"a{number}", node=f"n{number}", cpu=1, uid=f"a{number}") for number in (1, 2)]
+    told, fix = only(found(nodes(), [*alone, running("web", "n3")]))
+    assert told == (
+        "without-controller",
+        "2 pods",
+        "have no controller that would make them again, so that nobody moves them",
+        "they keep 2 nodes in use; all pods placed anew take 2 nodes as it is, 1 with the fix",
+    )
+    assert fix.startswith("kind: Deployment")
+
+
+def test_a_profile_that_no_pod_names():
+    pods = [*spread_out(scheduler_name="default-scheduler"), make_pod_info("waits", scheduler_name="other")]
+    told, fix = only(found(nodes(), pods))
+    assert told == (
+        "unnamed-profile",
+        "bayplan",
+        "no pod names it as its schedulerName",
+        "it decides for none of 5 pods; 4 of them name default-scheduler",
+    )
+    assert "schedulerName: bayplan" in fix
+    assert "--scheduler-name default-scheduler" in fix
+
+
+def test_a_profile_that_only_waiting_pods_name_is_no_finding():
+    pods = [*spread_out(1, scheduler_name="other"), make_pod_info("waits", cpu=1)]
+    assert found(nodes(1), pods) == []
+
+
 def test_pods_on_nodes_with_devices_that_ask_for_none():
     places = [*nodes(2), make_node("gpu", cpu=16, allocatable={GPU: 4})]
     pods = [running("a", "gpu"), running("b", "n1"), running("g", "gpu", requests={GPU: 1})]

@@ -6,12 +6,21 @@ from typing import Final
 from bayplan.doctor.configuration import outvoted, scarce_without_weight, strategy
 from bayplan.doctor.finding import Check, Finding, Patient
 from bayplan.doctor.surroundings import consolidation, descheduling, kept_nodes
-from bayplan.doctor.workloads import guests_on_devices, never_disrupted, stale_nominations, without_requests
+from bayplan.doctor.workloads import (
+    guests_on_devices,
+    never_disrupted,
+    stale_nominations,
+    unnamed_profiles,
+    without_controller,
+    without_requests,
+)
 
 CHECKS: Final[Sequence[Check]] = (
+    unnamed_profiles,
     strategy,
     outvoted,
     scarce_without_weight,
+    without_controller,
     without_requests,
     guests_on_devices,
     never_disrupted,

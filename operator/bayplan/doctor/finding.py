@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.objects import Node
+from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_extended
 from bayplan.config.types import Profile, SchedulerConfiguration
@@ -77,7 +78,8 @@ class Patient:
     def running(self) -> list[PodInfo]:
         """The pods that could run elsewhere, each on a node that is there."""
         names = {node.metadata.name for node in self.objects.nodes}
-        return [pod for pod in self.objects.pods if pod.pod.spec.node_name in names and not pod.stays]
+        there = (pod for pod in self.objects.pods if pod.pod.spec.node_name in names and not pod.stays)
+        return [pod for pod in there if not is_finished(pod.pod)]
 
     @cached_property
     def asked_devices(self) -> set[str]:

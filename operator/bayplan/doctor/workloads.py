@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import structs
 
+from bayplan.api.meta_objects import OwnerReference
 from bayplan.api.objects import Container, Node, ResourceRequirements, Taint, Toleration
 from bayplan.api.tolerations import tolerates
 from bayplan.api.workload_objects import PodDisruptionBudget
@@ -15,7 +16,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, node_allocatable
 from bayplan.doctor.finding import Finding, Patient
 from bayplan.shown_text import counted
-from bayplan.simulate.drain import Allowances
+from bayplan.simulate.drain import ALONE, Allowances, why_it_stays
 from bayplan.simulate.input_files import waiting_pods
 from bayplan.simulate.simulator import Simulator
 
@@ -32,14 +33,43 @@ spec:
 _NO_SCHEDULE: Final = "NoSchedule"
 _TAINT: Final = """kubectl taint nodes {nodes} {name}=:NoSchedule
 # and give pods that ask for it the toleration {{key: {name}, operator: Exists}}"""
+_NAMED: Final = """\
+kind: Deployment
+spec: {{template: {{spec: {{schedulerName: {name}}}}}}}
+# or, to see what it would do with the others: --scheduler-name {most}"""
+_CONTROLLED: Final = """\
+kind: Deployment
+# or a Job, which makes a pod again that was evicted"""
 _BUDGET: Final = """kubectl patch pdb {name} -n {namespace} --type merge -p \\
   '{{"spec": {{"minAvailable": null, "maxUnavailable": 1}}}}'"""
 _NOMINATION: Final = """kubectl patch pod {name} -n {namespace} --subresource status --type merge -p \\
   '{{"status": {{"nominatedNodeName": null}}}}'"""
 
 
+def unnamed_profiles(patient: Patient) -> Iterator[Finding]:
+    """Profiles that no pod names: what they say of packing happens to nobody."""
+    names = Counter(pod.pod.spec.scheduler_name for pod in (*patient.running, *waiting_pods(patient.objects)))
+    for profile in patient.configuration.profiles if names else ():
+        if not names[name := profile.scheduler_name]:
+            most, count = names.most_common(1)[0]
+            effect = f"it decides for none of {counted(names.total(), 'pod')}; {count} of them name {most}"
+            message = "no pod names it as its schedulerName"
+            yield Finding("unnamed-profile", name, message, effect, _NAMED.format(name=name, most=most))
+
+
+def without_controller(patient: Patient) -> Iterator[Finding]:
+    """Pods that nothing would make again: nobody moves them, and their nodes stay in use until they end."""
+    alone = {pod.uid for pod in patient.running if why_it_stays(pod) == ALONE}
+    if alone:
+        better = patient.packed(pods=[_owned(pod) if pod.uid in alone else pod for pod in patient.objects.pods])
+        hosts = {pod.pod.spec.node_name for pod in patient.running if pod.uid in alone}
+        message = "have no controller that would make them again, so that nobody moves them"
+        effect = f"they keep {counted(len(hosts), 'node')} in use; {patient.compared(better)}"
+        yield Finding("without-controller", counted(len(alone), "pod"), message, effect, _CONTROLLED)
+
+
 def without_requests(patient: Patient) -> Iterator[Finding]:
-    """Pods that ask for no cpu and no memory: any number of them fits anywhere."""
+    """Pods that ask for no cpu and no memory, where it would cost nodes if they asked for what they are taken for."""
     found = [
         pod
         for pod in patient.running
@@ -48,9 +78,13 @@ def without_requests(patient: Patient) -> Iterator[Finding]:
     if found:
         uids = {pod.uid for pod in found}
         better = patient.packed(pods=[_asking(pod) if pod.uid in uids else pod for pod in patient.objects.pods])
+        lost = better.unplaced - patient.as_it_is.unplaced
+        if better.nodes <= patient.as_it_is.nodes and lost <= 0:
+            return
         namespace, most = Counter(pod.namespace for pod in found).most_common(1)[0]
         crowd = max(Counter(pod.pod.spec.node_name for pod in found).values())
         effect = f"up to {crowd} on a node count as nothing; {patient.needed}, {better.nodes} where they ask for that"
+        effect += f", and {counted(lost, 'pod')} without a node" if lost > 0 else ""
         message = f"ask for neither cpu nor memory, {most} of them in namespace {namespace}"
         fix = _LIMIT_RANGE.format(namespace=namespace)
         yield Finding("without-requests", counted(len(found), "pod"), message, effect, fix)
@@ -122,6 +156,11 @@ def _placed(patient: Patient, pods: list[PodInfo]) -> int:
     simulator = Simulator(patient.configuration)
     simulator.add(replace(patient.objects, pods=[PodInfo(pod.pod) for pod in pods]))
     return simulator.run().summary.scheduled
+
+
+def _owned(pod: PodInfo) -> PodInfo:
+    owner = OwnerReference("apps/v1", "ReplicaSet", pod.name, pod.uid, controller=True)
+    return PodInfo(structs.replace(pod.pod, metadata=structs.replace(pod.pod.metadata, owner_references=[owner])))
 
 
 def _asking(pod: PodInfo) -> PodInfo:

@@ -6,7 +6,6 @@ from typing import Final
 
 from msgspec import structs
 
-from bayplan.api.meta_objects import controller_of
 from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.pod_info import PodInfo
@@ -17,7 +16,7 @@ from bayplan.scheduler.decision import FitError, Placement
 from bayplan.shown_text import natural_key
 from bayplan.simulate.capacity import why_no_node
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.drain import Allowances, cordoned, waiting_anew
+from bayplan.simulate.drain import ALONE, Allowances, cordoned, waiting_anew, why_it_stays
 from bayplan.simulate.simulator import Simulator
 
 _MILLION: Final = 1_000_000
@@ -68,7 +67,7 @@ class Rehearsal:
         """What keeps anybody from evicting the pod, wherever there is room."""
         budgets = self._allowances.asked_by(pod)
         reason = ""
-        if controller_of(pod.pod.metadata) is None:
+        if why_it_stays(pod) == ALONE:
             reason = "has no controller: nothing would make it again"
         elif len(budgets) > 1:
             reason = f"is of more than one PodDisruptionBudget, {' and '.join(budgets)}: the API server evicts none"

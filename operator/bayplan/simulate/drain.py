@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from bayplan.api.meta_objects import controller_of
 from bayplan.api.objects import Node, Pod, PodStatus, Taint
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
@@ -16,6 +17,8 @@ from bayplan.shown_text import counted
 
 _CORDONED: Final = Taint("node.kubernetes.io/unschedulable", effect="NoSchedule")
 _PENDING: Final = "Pending"
+ALONE: Final = "without a controller"
+"""Nothing would make such a pod again."""
 
 
 class BlockingBudget(msgspec.Struct, rename="camel"):
@@ -46,6 +49,19 @@ class DrainedNode(msgspec.Struct, rename="camel"):
     """Pods, as namespace/name, that more than one budget covers; they are scheduled all the same."""
     scheduler_names: dict[str, int]
     """How many of the evicted pods name which scheduler; those that name no profile are not placed."""
+
+
+def why_it_stays(pod: PodInfo) -> str | None:
+    """Return why a pod that runs is not to be moved, wherever there is room; None for one that is made anew elsewhere.
+
+    Whatever says how much could be moved relies on it: plans, `--repack` and the doctor. Budgets, which say how
+    many may move at a time, are beside it.
+    """
+    if pod.stays:
+        return "of DaemonSets or static"
+    if pod.is_terminating:
+        return "being deleted"
+    return ALONE if controller_of(pod.pod.metadata) is None else None
 
 
 def cordoned(node: Node) -> Node:
@@ -83,7 +99,7 @@ def drained(
         scheduler = pod.pod.spec.scheduler_name
         report.scheduler_names[scheduler] = report.scheduler_names.get(scheduler, 0) + 1
         evicted[report.node].append(pod)
-        if not any(each.controller for each in pod.pod.metadata.owner_references or ()):
+        if controller_of(pod.pod.metadata) is None:
             report.without_controller.append(pod.key)
         kept.append(PodInfo(waiting_anew(pod.pod)))
     asked = Allowances(budgets)

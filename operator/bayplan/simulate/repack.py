@@ -15,6 +15,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.drain import why_it_stays
 from bayplan.simulate.report import Repack
 from bayplan.simulate.simulator import Simulator
 
@@ -60,9 +61,9 @@ class Repacking:
 def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[str] = ()) -> Repacking:
     """Return the cluster with the pods that run waiting again, each for its scheduler or else the first of `profiles`.
 
-    They keep name, priority and age, by which the queue orders them. Pods of DaemonSets, static pods, pods that are
-    being deleted and pods on nodes that were not given stay. With `only`, of `namespace=NAME` or `scheduler=NAME`, so
-    do pods that none of these names.
+    They keep name, priority and age, by which the queue orders them. Pods that nobody may move (`why_it_stays`) and
+    those on nodes that were not given stay. With `only`, of `namespace=NAME` or `scheduler=NAME`, so do pods that none
+    of these names.
 
     Raises:
         ClusterFileError: an entry of `only` is of another form, or names no pod that runs.
@@ -109,10 +110,8 @@ def repack_lines(repack: Repack) -> Iterator[str]:
 
 def _stays(pod: PodInfo, known: Collection[str], *, chosen: bool) -> str | None:
     """Why a pod that runs is not placed anew."""
-    if pod.stays:
-        return "of DaemonSets or static"
-    if pod.is_terminating:
-        return "being deleted"
+    if (why := why_it_stays(pod)) is not None:
+        return why
     if pod.pod.spec.node_name not in known:
         return "on nodes not given"
     return None if chosen else "left out by --only"
