@@ -32,7 +32,9 @@ def node(name, **metadata):
 
 def pod(name, on):
     spec = {"schedulerName": "bayplan", "containers": [{"name": "c", "resources": {"requests": {"cpu": "1"}}}]}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {**spec, "nodeName": on}}
+    owners = [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "o", "uid": "o", "controller": True}]
+    metadata = {"name": name, "ownerReferences": owners}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "nodeName": on}}
 
 
 GOOD = lists(node("n1"), node("n2"), pod("web", "n1"), pod("api", "n2"))
@@ -128,3 +130,10 @@ def test_a_cluster_that_cannot_be_reached_is_one_line(doctor, monkeypatch, tmp_p
     monkeypatch.delenv("KUBECONFIG", raising=False)
     code, out, err = doctor("--kubeconfig", "none")
     assert (code, out, err.count("\n")) == (2, "", 1)
+
+
+@pytest.mark.parametrize("flag", ["--master", "--kubeconfig", "--context"])
+def test_a_cluster_of_files_is_not_looked_for_anywhere_else(doctor, flag):
+    code, out, err = doctor("--cluster", "in", flag, "here", **{"in": GOOD})
+    assert (code, out) == (2, "")
+    assert "--kubeconfig, --context and --master are about the cluster itself, not --cluster." in err

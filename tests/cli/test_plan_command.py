@@ -141,3 +141,10 @@ def test_a_cluster_that_cannot_be_reached_is_one_line(monkeypatch, tmp_path, cap
         main(["plan", "--nodes", "1", "--kubeconfig", "none"])
     error = capsys.readouterr().err
     assert (ended.value.code, error.count("\n")) == (2, 1)
+
+
+def test_a_name_that_is_a_file_and_a_pod_is_refused_until_it_says_which(plan, tmp_path):
+    (tmp_path / "big").write_text(MORE)
+    assert plan("--fit", "big") == (2, "", '--fit: "big" is a file and a pod: give ./big or pod/default/big\n')
+    assert "fit default/more" in plan("--fit", "./big")[1]
+    assert "fit default/big" in plan("--fit", "pod/default/big")[1]

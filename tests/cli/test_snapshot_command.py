@@ -135,17 +135,19 @@ def test_a_kubeconfig_that_is_wrong_is_wrong_input(capfd, tmp_path):
     assert capfd.readouterr().err.startswith("bayplan: kubeconfig not found")
 
 
-def test_an_api_server_that_is_not_there_is_told_at_once(capfd, tmp_path, monkeypatch):
-    monkeypatch.setattr("bayplan.snapshot.listing.list_kind", lambda *_, **__: pytest.fail("is waited for"))
+@pytest.mark.parametrize("command", [["snapshot"], ["trace", "record", "--duration", "5s"]])
+def test_an_api_server_that_is_not_there_is_told_at_once(capfd, tmp_path, monkeypatch, command):
+    for waiting in ("bayplan.snapshot.listing.list_kind", "bayplan.replay.recording.record"):
+        monkeypatch.setattr(waiting, lambda *_, **__: pytest.fail("is waited for"))
     cluster = {"name": "c", "cluster": {"server": "http://127.0.0.1:2"}}
     context = {"name": "x", "context": {"cluster": "c", "user": ""}}
     document = {"clusters": [cluster], "contexts": [context], "current-context": "x"}
     (tmp_path / "kubeconfig").write_text(json.dumps(document))
     with pytest.raises(SystemExit) as ended:
-        main(["snapshot", "--kubeconfig", str(tmp_path / "kubeconfig"), "--master", "http://127.0.0.1:1", "-o", "-"])
+        main([*command, "--kubeconfig", str(tmp_path / "kubeconfig"), "--master", "http://127.0.0.1:1", "-o", "-"])
     assert ended.value.code == 1
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.startswith("GET /version: ")
+    assert line.removeprefix("bayplan: ").startswith("GET /version: ")
 
 
 def test_labels_are_kept_in_redacted_files_alone(snapshot):

@@ -56,6 +56,8 @@ def read_source(flags: ClusterFlags, changes: "Changes", *, validate: str = "str
         validate=validate,
     )
     if flags.cluster:
+        if any((flags.kubeconfig, flags.context, flags.master)):
+            raise click.UsageError("--kubeconfig, --context and --master are about the cluster itself, not --cluster.")
         return read(flags.cluster)
     with TemporaryDirectory() as folder:
         path = f"{folder}/cluster.json"
@@ -68,21 +70,15 @@ def take(
 ) -> "Snapshot":
     """Read a live cluster and say what was left out; where it cannot be read, end the command with a line."""
     # Imported here so that the overview of commands waits neither for numpy nor for the API client.
-    from bayplan.api.client import ApiClient  # noqa: PLC0415
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
-    from bayplan.client.errors import NotReachedError, answer_to  # noqa: PLC0415
+    from bayplan.client.errors import NotReachedError, reached  # noqa: PLC0415
     from bayplan.snapshot.listing import ListingError, list_kind  # noqa: PLC0415
     from bayplan.snapshot.snapshot import MissingRightsError, take_snapshot  # noqa: PLC0415
 
     async def taking() -> "Snapshot":
         credentials = load_credentials(kubeconfig, context, master=master)
-        # Trouble of an API server is waited for, but not one that was never there.
-        api = ApiClient(credentials)
-        try:
-            await answer_to(api, "GET", "/version")
-        finally:
-            await api.close()
+        await reached(credentials)
         return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=ignore_forbidden)
 
     try:

@@ -58,7 +58,8 @@ def plan(goal: _Goal, source: ClusterFlags) -> None:
 
     if bool(goal.free) + (goal.fit is not None) + (goal.nodes is not None) != 1:
         raise click.UsageError("Give one of --free, --fit and --nodes.")
-    given = read_source(source, Changes(add=[goal.fit] if goal.fit and is_file(goal.fit) else []))
+    file = goal.fit if goal.fit and is_file(goal.fit) else None
+    given = read_source(source, Changes(add=[] if file is None else [file]))
     simulator = given.each_configured[0].simulator
     nodes = [*dict.fromkeys(each.removeprefix("node/") for each in goal.free)]
     for each in set(nodes) - {node.metadata.name for node in given.objects.nodes}:
@@ -83,8 +84,13 @@ def _wanted(name: str, objects: "ClusterObjects", profiles: "Collection[str]") -
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
     from bayplan.simulate.input_files import waiting_pods  # noqa: PLC0415
 
-    key = name if "/" in name else f"default/{name}"
-    found = [pod for pods in objects.added for pod in pods] or [pod for pod in objects.pods if pod.key == key]
+    key = name.removeprefix("pod/")
+    key = key if "/" in key else f"default/{key}"
+    named = [pod for pod in objects.pods if pod.key == key]
+    added = [pod for pods in objects.added for pod in pods]
+    if added and {pod.uid for pod in named} - {pod.uid for pod in added}:
+        raise ClusterFileError(f"--fit: {quote(name)} is a file and a pod: give ./{name} or pod/{key}")
+    found = added or named
     if len(found) != 1:
         raise ClusterFileError(f"--fit: {quote(name)} gives {len(found)} pods that can be read, one is needed")
     (pod,) = found

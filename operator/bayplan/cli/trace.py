@@ -137,6 +137,7 @@ def record(flags: _RecordFlags) -> None:
     Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
     """
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.client.errors import NotReachedError  # noqa: PLC0415
     from bayplan.replay.recording import Recording, RefusedError  # noqa: PLC0415
 
     recording = Recording()
@@ -146,7 +147,7 @@ def record(flags: _RecordFlags) -> None:
     except CredentialsError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
-    except RefusedError as error:
+    except (NotReachedError, RefusedError) as error:
         tell_line(f"bayplan: {error}")
         raise Exit(FAILED) from None
     shown = _write(flags.output, made)
@@ -158,15 +159,18 @@ def record(flags: _RecordFlags) -> None:
 
 async def _record(flags: _RecordFlags, recording: "Recording") -> None:
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
+    from bayplan.client.errors import reached  # noqa: PLC0415
     from bayplan.replay.recording import record  # noqa: PLC0415
     from bayplan.snapshot.snapshot import STDOUT  # noqa: PLC0415
 
+    credentials = load_credentials(flags.kubeconfig, flags.context, master=flags.master)
+    await reached(credentials)
     stop = asyncio.Event()
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, stop.set)
     await record(
         recording,
-        load_credentials(flags.kubeconfig, flags.context, master=flags.master),
+        credentials,
         stop,
         seconds=None if flags.duration is None else flags.duration.total_seconds(),
         save=lambda: None if flags.output == STDOUT else _write(flags.output, recording.trace()),

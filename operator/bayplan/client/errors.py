@@ -3,6 +3,7 @@
 from http import HTTPStatus
 
 from bayplan.api.client import ApiClient
+from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.response import ApiResponse, decode_status
@@ -41,6 +42,19 @@ async def answer_to(api: ApiClient, method: str, path: str, body: bytes | None =
         return await api.request(method, path, body=body)
     except (UnreachableError, AmbiguousError) as error:
         raise NotReachedError(str(error)) from error
+
+
+async def reached(credentials: Credentials) -> None:
+    """Return once the API server answers: trouble of one is waited for later, but not one that was never there.
+
+    Raises:
+        NotReachedError: it does not.
+    """
+    api = ApiClient(credentials)
+    try:
+        await answer_to(api, "GET", "/version")
+    finally:
+        await api.close()
 
 
 def unexpected(what: str, answer: ApiResponse) -> ClientError:
