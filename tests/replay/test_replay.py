@@ -43,6 +43,12 @@ def test_a_pod_that_came_when_there_was_no_node_backs_off_as_with_kube_scheduler
     assert (outcome.wait_p50, outcome.nodes_made) == (63.0, 1)
 
 
+def test_a_new_node_waits_for_pods_that_back_off():
+    outcome = replayed(make_trace([(0.0, 100.0)]), provision=0.0, scale_down_after=0.0)
+    assert (outcome.bound, outcome.nodes_made) == (1, 1)
+    assert outcome.node_hours == pytest.approx((outcome.wait_p50 + 100) / HOUR)
+
+
 def test_nothing_counts_beyond_the_end_of_the_trace():
     outcome = replayed(make_trace([(HOUR - PROVISION - 100, 9000.0), (HOUR + 1, 1.0)]))
     assert outcome.pods == 1

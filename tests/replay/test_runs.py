@@ -1,3 +1,5 @@
+import os
+
 import msgspec
 import pytest
 from msgspec.structs import replace
@@ -7,7 +9,7 @@ from bayplan.config.errors import InputError
 from bayplan.config.load import default_configuration
 from bayplan.config.types import ScoringStrategyType
 from bayplan.replay.replay import PoolSettings
-from bayplan.replay.runs import Run, TraceSource, digest_of, keep_result, outcomes, results_in, sources
+from bayplan.replay.runs import Run, TraceSource, WorkerDiedError, digest_of, keep_result, outcomes, results_in, sources
 from bayplan.replay.trace import trace_lines
 from bayplan.simulate.strategy_comparison import strategy_configuration
 
@@ -112,3 +114,17 @@ def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path):
     path.write_text('{"run": 1}\n')
     with pytest.raises(InputError, match=r"results\.jsonl:1: run: Expected object, got int"):
         results_in(path)
+
+
+class Deadly:
+    """Ends the process that it is sent to."""
+
+    def __reduce__(self):
+        return os._exit, (1,)
+
+
+def test_a_worker_that_ends_is_told_in_words(trace_file):
+    (source,) = sources(str(trace_file), seeds=1, hours=1.0, scale=1.0)
+    runs = runs_of(source)
+    with pytest.raises(WorkerDiedError, match="a process that replayed was ended, perhaps for want of memory"):
+        dict(outcomes(runs, dict.fromkeys(CONFIGURATIONS, Deadly())))

@@ -164,9 +164,13 @@ def _replayed(
 ) -> "Iterator[tuple[Run, Outcome]]":
     """Yield what is done, by processes or by the cluster at an address; on a terminal a bar shows how much that is."""
     if address is None:
-        from bayplan.replay.runs import outcomes  # noqa: PLC0415
+        from bayplan.replay.runs import WorkerDiedError, outcomes  # noqa: PLC0415
 
-        yield from _told(outcomes(runs, configurations), len(runs))
+        try:
+            yield from _told(outcomes(runs, configurations), len(runs))
+        except WorkerDiedError as error:
+            tell_line(f"bayplan: {error}")
+            raise Exit(FAILED) from None
         return
     try:
         from bayplan.replay.dask_cluster import ClusterError, outcomes_on  # noqa: PLC0415 - an extra

@@ -26,6 +26,8 @@ from bayplan.simulate.simulator import Simulator
 
 _NAMESPACE: Final = "default"
 _PENDING: Final = PodStatus(phase="Pending")
+_TRIED_AGAIN: Final = 1.0
+"""The queue looks so often, in seconds, whose back-off is over."""
 _DEPARTURE, _READY, _ARRIVAL, _EMPTY = range(4)
 """What happens at the same moment happens in this order; pods are decided before empty nodes go."""
 
@@ -36,7 +38,7 @@ class PoolSettings(msgspec.Struct, frozen=True, rename="camel"):
     autoscaled: bool = True
     """Whether nodes are made for pods that wait, and go when they are empty; otherwise all are there all along."""
     scale_down_after: float = 600.0
-    """How long a node is empty before it goes."""
+    """How long a node is empty before it goes; a new one waits for its pods as long as they may back off."""
     provision: float = 60.0
     """How long a new node takes until it is ready; it is paid for meanwhile."""
 
@@ -46,6 +48,7 @@ class _ReadyNode:
     node: Node
     pool: int
     daemons: PodInfo | None
+    ready: float = 0.0
     pods: int = 0
     came: int = 0
     """How many pods ever came, by which one sees whether it was empty all along."""
@@ -74,6 +77,7 @@ class Replay:
         self._trace, self._settings = trace, settings
         self._scheduler_name = configuration.profiles[0].scheduler_name
         self._simulator = Simulator(configuration, reports=False)
+        self._longest_back_off = configuration.pod_max_backoff_seconds + _TRIED_AGAIN
         self._pools = Pools(trace)
         self._meter = Meter(self._pools, trace.header.seconds)
         self._now = 0.0
@@ -224,6 +228,7 @@ class Replay:
     def _ready(self, node: _ReadyNode) -> None:
         self._nodes[node.node.metadata.name] = node
         self._simulator.add(ClusterObjects(nodes=[node.node], pods=[node.daemons] if node.daemons else []))
+        node.ready = self._now
         self._emptied(node)
 
     def _emptied(self, node: _ReadyNode) -> None:
@@ -233,7 +238,10 @@ class Replay:
     def _scale_down(self, node: _ReadyNode, came: int) -> None:
         """Remove a node if no pod came since so many had come."""
         name = node.node.metadata.name
-        if node.came == came and name in self._nodes:
+        if not node.came and +self._waiting and self._now < (until := node.ready + self._longest_back_off):
+            # The pods that it was made for may back off still.
+            self._at(until, _EMPTY, partial(self._scale_down, node, came))
+        elif node.came == came and name in self._nodes:
             del self._nodes[name]
             self._empty[node.pool] -= 1
             self._meter.node(self._pools.pools[node.pool].milli_cpu, -1)

@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, ProcessPoolExecutor, wait
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -27,6 +27,10 @@ from bayplan.simulate.input_files import STDIN, InputFile, read_file
 
 _RESULT: Final = b'{"run":'
 """How each line of the file of results begins."""
+
+
+class WorkerDiedError(Exception):
+    """A process that replayed ended, as one does that is killed for its memory; the text says what to do."""
 
 
 class TraceSource(msgspec.Struct, frozen=True, rename="camel"):
@@ -178,6 +182,9 @@ def outcomes(
     """Replay each run in as many processes as there are cores, and yield each as it is done.
 
     The configuration of a run stands under its digest.
+
+    Raises:
+        WorkerDiedError: a process ended; what was yielded is right.
     """
     workers = min(len(runs), os.cpu_count() or 1)
     if workers <= 1:
@@ -187,7 +194,13 @@ def outcomes(
     # A worker ends on Ctrl-C without a word.
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, signal.signal, (signal.SIGINT, signal.SIG_DFL)) as executor:
-        yield from outcomes_by(executor, runs, configurations)
+        try:
+            yield from outcomes_by(executor, runs, configurations)
+        except BrokenExecutor:
+            told = (
+                "a process that replayed was ended, perhaps for want of memory; what --results keeps is not run again"
+            )
+            raise WorkerDiedError(told) from None
 
 
 def outcomes_by(
