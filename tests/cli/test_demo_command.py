@@ -68,6 +68,7 @@ def test_the_last_line_is_a_command_that_runs_on_what_kubectl_prints(capsys, tmp
     demo("--nodes", "1", "--pods", "1")
     command = capsys.readouterr().out.splitlines()[-1]
     assert command.startswith(OWN_CLUSTER)
+    owner = '{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": true}'
     kubectl = tmp_path / "kubectl"
     kubectl.write_text(
         "#!/bin/sh\n"
@@ -78,9 +79,11 @@ def test_the_last_line_is_a_command_that_runs_on_what_kubectl_prints(capsys, tmp
         ' "status": {"allocatable": {"cpu": "4", "pods": "9"}}},\n'
         '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"},'
         ' "status": {"allocatable": {"cpu": "4", "pods": "9"}}},\n'
-        '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "api"},'
+        '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "api", "ownerReferences": ['
+        f"{owner}]}},"
         ' "spec": {"nodeName": "n1", "containers": [{"name": "api"}]}},\n'
-        '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web"},'
+        '{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "web", "ownerReferences": ['
+        f"{owner}]}},"
         ' "spec": {"nodeName": "n2", "containers": [{"name": "web"}]}}]}\n'
         "END\n"
     )
