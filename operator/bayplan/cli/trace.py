@@ -1,7 +1,9 @@
 """`bayplan trace`: makes traces for `bayplan replay`."""
 
 import asyncio
+import secrets
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -114,6 +116,9 @@ class _RecordFlags:
         'How long, such as "24h"; until Ctrl-C without it.',
         read=partial(duration, least=timedelta(seconds=1)),
     )
+    redact: bool = flag(
+        "--redact", "Replace labels, taints and types of nodes by hashes; what fits where stays the same."
+    )
     kubeconfig: Path | None = KUBECONFIG()
     context: str | None = CONTEXT()
     master: str | None = MASTER()
@@ -124,7 +129,7 @@ class _RecordFlags:
     short_help="Write what pods and nodes do in a live cluster to a file.",
     examples=(
         "bayplan trace record --duration 24h -o day.jsonl.gz",
-        "bayplan trace record --context test -o trace.jsonl",
+        "bayplan trace record --context test --redact -o trace.jsonl",
     ),
 )
 def record(flags: _RecordFlags) -> None:
@@ -139,11 +144,16 @@ def record(flags: _RecordFlags) -> None:
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.client.errors import NotReachedError  # noqa: PLC0415
     from bayplan.replay.recording import Recording, RefusedError  # noqa: PLC0415
+    from bayplan.snapshot.trace_redaction import redacted  # noqa: PLC0415
 
-    recording = Recording()
+    recording, key = Recording(), secrets.token_bytes(32)
+
+    def recorded() -> "Trace":
+        return redacted(recording.trace(), key) if flags.redact else recording.trace()
+
     try:
-        asyncio.run(_record(flags, recording))
-        made = recording.trace()
+        asyncio.run(_record(flags, recording, lambda: _write(flags.output, recorded())))
+        made = recorded()
     except CredentialsError as error:
         tell_line(f"bayplan: {error}")
         raise Exit(BAD_INPUT) from None
@@ -157,7 +167,7 @@ def record(flags: _RecordFlags) -> None:
         click.echo(f"left out: {rule}: {counted(count, 'pod')}", err=True)
 
 
-async def _record(flags: _RecordFlags, recording: "Recording") -> None:
+async def _record(flags: _RecordFlags, recording: "Recording", save: Callable[[], object]) -> None:
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.client.errors import reached  # noqa: PLC0415
     from bayplan.replay.recording import record  # noqa: PLC0415
@@ -173,5 +183,5 @@ async def _record(flags: _RecordFlags, recording: "Recording") -> None:
         credentials,
         stop,
         seconds=None if flags.duration is None else flags.duration.total_seconds(),
-        save=lambda: None if flags.output == STDOUT else _write(flags.output, recording.trace()),
+        save=(lambda: None) if flags.output == STDOUT else save,
     )
