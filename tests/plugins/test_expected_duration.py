@@ -162,6 +162,29 @@ def test_neither_a_resize_nor_the_loss_of_a_node_is_an_end():
     assert "expected to run 1000 s" in cluster.plugin.score_note(PodInfo(make_pod(owner="StatefulSet/db")))
 
 
+def test_a_bind_that_fails_late_is_no_end():
+    cluster = Cluster(*NODES[:1])
+    cluster.given(make_pod("p"))
+    assumed = PodInfo(make_pod("unbound", uid="unbound", owner="Job/j"))
+    cluster.cache.assume_pod(assumed, "a")
+    cluster.given(make_pod("p"))
+    cluster.now += 600
+    cluster.cache.forget_pod("unbound")
+    cluster.given(make_pod("p"))
+    assert cluster.plugin.score_note(assumed) == "not known how long it runs"
+
+
+def test_a_resize_of_a_pod_of_more_than_a_megabyte_is_no_end():
+    labels = {"large": "x" * 2**20}
+    cluster = Cluster(*NODES[:1])
+    cluster.given(make_pod("p"))
+    for cpu in (1, 2):
+        cluster.add(make_pod("db", node="a", uid="db", owner="StatefulSet/db", labels=labels, cpu=cpu))
+        cluster.given(make_pod("p"))
+        cluster.now += 600
+    assert cluster.plugin.score_note(PodInfo(make_pod(owner="StatefulSet/db"))) == "not known how long it runs"
+
+
 def test_the_mean_of_short_runs_lies_between_them():
     durations, pod = PodDurations(""), PodInfo(make_pod(owner="Job/j"))
     for _ in range(200):

@@ -21,7 +21,7 @@ NEVER: Final = 2**40
 """When a pod ends of which nobody knows it, and how long it runs; in seconds."""
 _EMPTY: Final = -1
 _NOT_STARTED: Final = 60
-"""What left its node within so many seconds without a start time may never have run there: its bind failed."""
+"""What left its node within so many seconds without a start time may never have run there."""
 
 
 class LatestEnds(PodView):
@@ -29,7 +29,7 @@ class LatestEnds(PodView):
 
     A pod counts from its start, or from when it was first seen on its node, and for as long as was expected then.
     Those that stay on their node, as a DaemonSet's do, count for nothing. What ended is what `durations` learn of,
-    unless somebody deleted it or its node.
+    unless somebody deleted it or its node, or it never came further than being assumed there.
     """
 
     def __init__(self, nodes: NodeTable, durations: PodDurations, clock: Callable[[], float]) -> None:
@@ -44,6 +44,12 @@ class LatestEnds(PodView):
         """Seconds since the epoch by row, NEVER, or -1 for an empty node, `(capacity,) int64`; not to be changed."""
         self.catch_up()
         return self._latest
+
+    def take(self, change: PodChange) -> None:
+        # Whether such a large pod ended or was resized shows only in what comes next, so it teaches nothing.
+        if change[1] is not None:
+            self._spans.pop(change[1].uid, None)
+        super().take(change)
 
     def _read_all(self) -> None:
         there = {uid for pods in self._nodes.pods for uid in pods}
@@ -61,7 +67,7 @@ class LatestEnds(PodView):
     def _end(self, pod: PodInfo, row: int) -> None:
         span = self._spans.pop(pod.uid, None)
         # Nobody has seen the pods end whose node went, and it may come back with them.
-        node_is_there = self._nodes.row(pod.pod.spec.node_name or self._nodes.names[row]) == row
+        node_is_there = self._nodes.row(pod.pod.spec.node_name) == row
         if span is not None and node_is_there and not pod.is_terminating:
             ran = int(self._clock()) - span[0]
             if ran > 0 and (start_time(pod) != inf or ran >= _NOT_STARTED):

@@ -11,6 +11,7 @@ from math import ceil, inf
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from bayplan.api.meta_objects import Annotations, ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod, PodStatus
@@ -179,6 +180,7 @@ class Replay:
 
     def _bind(self, pod: _Pod, node: _ReadyNode) -> None:
         pod.node = node
+        self._confirm(pod.info, node.node.metadata.name)
         self._empty[node.pool] -= not node.pods
         node.pods += 1
         node.came += 1
@@ -186,6 +188,12 @@ class Replay:
         self._meter.pod(pod.template, 1)
         self._waits.setdefault(pod.info.priority, []).append(self._now - pod.arrived)
         self._at(self._now + pod.traced.duration_seconds, _DEPARTURE, partial(self._depart, pod))
+
+    def _confirm(self, pod: PodInfo, node_name: str) -> None:
+        """Have a pod be seen on its node: plugins learn only from those how long they ran."""
+        bound = PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name=node_name)))
+        bound.take_over(pod)
+        self._simulator.cache.set_pod(bound)
 
     def _depart(self, pod: _Pod) -> None:
         if pod.info.uid in self._pods:

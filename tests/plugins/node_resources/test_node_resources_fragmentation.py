@@ -1,6 +1,7 @@
 """NodeResourcesFragmentation: what stays useful for the pods that typically come."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod, make_pod_info
@@ -11,7 +12,7 @@ from tests.reference.strategies import fragmentation_decrease, typical_pods
 from bayplan.config.strategies import NodeResourcesFragmentationArgs, WeightedResource
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.node_resources.node_resources_fragmentation import NodeResourcesFragmentation
-from bayplan.plugins.node_resources.typical_pods import MOST_SHAPES, TypicalPods
+from bayplan.plugins.node_resources.typical_pods import MOST_GONE, MOST_SHAPES, TypicalPods
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
@@ -86,6 +87,38 @@ def test_pods_that_left_stay_typical_until_others_came():
         pods.catch_up()
     found = shares(pods)
     assert 0 < found[1] < found[2]
+
+
+@pytest.mark.parametrize("is_read_between", [True, False])
+def test_a_node_that_comes_back_brings_no_new_pods(is_read_between):
+    node = make_node("flapping", cpu=99)
+    scene = Scene(make_node("n", cpu=99), node, make_pod("a", uid="a", node="flapping", cpu=1))
+    pods = typical(scene)
+    for _ in range(5):
+        scene.cache.remove_node("flapping")
+        if is_read_between:
+            pods.catch_up()
+        scene.add(node)
+        pods.catch_up()
+    scene.add(make_pod("b", uid="b", node="n", cpu=2))
+    pods.catch_up()
+    assert shares(pods) == {1: 500, 2: 500}
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"), [(MOST_GONE - 1, {1: 250, 2: 250, 3: 500}), (MOST_GONE, {1: 500, 2: 250, 3: 250})]
+)
+def test_so_many_pods_that_left_are_known_again_and_no_more(others, expected):
+    scene = Scene(make_node("n", cpu=99), make_pod("a", uid="a", node="n", cpu=1), make_pod("b", node="n", cpu=2))
+    pods = typical(scene)
+    scene.cache.remove_pod("a")
+    for number in range(others):
+        scene.add(make_pod(uid=f"other-{number}", node="n", owner="DaemonSet/d"))
+        scene.cache.remove_pod(f"other-{number}")
+    for name, cpu in (("a", 1), ("c", 3), ("d", 3)):
+        scene.add(make_pod(name, uid=name, node="n", cpu=cpu))
+        pods.catch_up()
+    assert shares(pods) == expected
 
 
 def test_what_is_typical_outlives_a_table_that_grows():

@@ -10,9 +10,12 @@ from bayplan.cache.change_log import PodChange
 from bayplan.cache.incremental_view import PodView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 
 MOST_SHAPES: Final = 64
 """How many different requests are counted; a rare one gives its place to a new one."""
+MOST_GONE: Final = 8192
+"""So many pods are known again that came back, with a node that was away or after a bind that failed: 1 MiB."""
 _ONE: Final = 2**20
 """What a pod counts when it comes, so that it can be halved twenty times."""
 _THOUSAND: Final = 1000
@@ -23,10 +26,10 @@ Shape = tuple[int, ...]
 class TypicalPods(PodView):
     """Counts what pods that were placed ask for of some resources; after each `half_life` pods all counts are halved.
 
-    It begins with the pods that run, and keeps what it learnt when the table is laid out anew. Pods that ask for none
-    of the resources do not count, nor those of DaemonSets. `shapes`, `(shapes, resources) int64`, and their `shares`,
-    `(shapes,) int64` of a thousand, are settled anew only now and then, as all that was scored by them is scored again
-    then; `version` grows with it.
+    It begins with the pods that run, and keeps what it learnt when the table is laid out anew. A pod that comes back,
+    as with its node, counts once. Pods that ask for none of the resources do not count, nor those of DaemonSets.
+    `shapes`, `(shapes, resources) int64`, and their `shares`, `(shapes,) int64` of a thousand, are settled anew only
+    now and then, as all that was scored by them is scored again then; `version` grows with it.
     """
 
     def __init__(self, nodes: NodeTable, names: Sequence[str], half_life: int) -> None:
@@ -34,6 +37,8 @@ class TypicalPods(PodView):
         self._names = tuple(names)
         self._half_life = half_life
         self._counts: dict[Shape, int] = {}
+        self._gone: RecentlyUsed[str, bool] = RecentlyUsed(MOST_GONE)
+        """The UIDs of pods that left a node of late."""
         self._counted = 0
         self._settle_at = 1
         self.shapes: NDArray[np.int64] = np.zeros((0, len(self._names)), dtype=np.int64)
@@ -51,7 +56,9 @@ class TypicalPods(PodView):
 
     def _read(self, changes: Sequence[PodChange]) -> None:
         for _, before, after in changes:
-            if before is None and after is not None:
+            if before is not None and after is None:
+                self._gone.put(before.uid, True)
+            elif before is None and after is not None and not self._gone.get(after.uid):
                 self._count(after)
         if self._counted >= self._settle_at:
             self._settle()
