@@ -12,12 +12,25 @@ from e2e.bench.made_up import drain, steady
 from e2e.bench.meter import interpolate
 from e2e.bench.report import document, ratios, table
 from e2e.bench.results import Drain, Run, percentile
+from e2e.bench.webhooks import Found, Times, misses
 from e2e.bench.workload import PODS_PER_NODE, fewest_nodes, packed_node, scheduler_configuration
 from e2e.bench.writes import parse_writes
 
 
 def run(contestant: str, *, nodes: int = 500, repeat: int = 0, drained: Drain | None = None, problem: str = "") -> Run:
     return Run(contestant, nodes, repeat, drained, steady() if drained else None, problem)
+
+
+@pytest.mark.parametrize(("theirs", "is_missed"), [(0.0, False), (9.5, False), (5.0, True)])
+def test_more_calls_for_a_broken_namespace_are_a_miss_where_kube_scheduler_makes_any(
+    theirs: float, is_missed: bool
+) -> None:
+    times = Times(p50=0.1, p99=0.1, longest=0.1, missing=0, pods=30)
+    own, other = (
+        Found(contestant, "scene", times, times, calls, in_flight=1, after=1.0, peak_rss=1, unreachable=0)
+        for contestant, calls in ((BAYPLAN, 10.0), (SAMPLED, theirs))
+    )
+    assert misses(own, [own, other]) == ["more calls for the bad than kube-scheduler makes"] * is_missed
 
 
 def test_rates_run_from_the_first_bind_to_the_last_and_to_the_last_event() -> None:
