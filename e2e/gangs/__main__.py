@@ -15,7 +15,7 @@ from tests.oracle.gangs.company import play_all
 from tests.oracle.gangs.comparison import DIFFERENT, EQUAL, TIE, Verdict, compare
 from tests.oracle.gangs.recording import DATA, read
 from tests.oracle.gangs.scenario import Family
-from tests.oracle.gangs.stage import CONFIGURATION
+from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD
 
 from e2e.bench.report import markdown
 from e2e.controlplane.bayplan_process import BayplanProcess
@@ -27,11 +27,13 @@ QUIET_SECONDS = 5.0
 """bayplan has a text that is new wait for the back-off and a second, and for its turn among others."""
 
 
-def bayplan(plane: ControlPlane, _: tuple[str, ...]) -> Process:
-    """Starts bayplan with its shipped rights and kube-scheduler's configuration; it has no gates to set."""
+def bayplan(plane: ControlPlane, gates: tuple[str, ...]) -> Process:
+    """Starts bayplan with its shipped rights, and kube-scheduler's configuration and gates."""
     directory = plane.directory / "gangs"
     directory.mkdir()
-    return BayplanProcess(directory, config=CONFIGURATION, kubeconfig=install_bayplan(plane))
+    on = ",".join(f"{gate}=true" for gate in (GENERIC_WORKLOAD, *gates))
+    flags = [f"--feature-gates={on}"] if gates else []
+    return BayplanProcess(directory, config=CONFIGURATION, kubeconfig=install_bayplan(plane), arguments=flags)
 
 
 def judge(chosen: Sequence[Family], recordings: Path, planes: int) -> dict[str, list[Verdict]]:

@@ -91,6 +91,12 @@ _OWN = [
         {"scoringStrategies": [{"type": "MostAllocated"}, {"type": "MostAllocated", "weight": 0}]},
         ".scoringStrategies[1].weight: Invalid value: 0: must be greater than 0",
     ),
+    ("TopologyPlacementGenerator", {"topologyKey": "-"}, f'.topologyKey: Invalid value: "-": {NAME_RULE}'),
+    (
+        "TopologyPlacementGenerator",
+        {"choice": "x"},
+        '.choice: Unsupported value: "x": supported values: "FewestNodes", "Scored"',
+    ),
     (
         "NodeResourcesFit",
         {"scoringStrategies": [{"type": "RequestedToCapacityRatio"}]},

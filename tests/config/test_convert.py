@@ -13,7 +13,7 @@ from tests.examples import examples
 from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.load import default_configuration
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
+from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS
 from bayplan.config.types import PLUGIN_SET_KEYS
 
 # Strings a careless writer would leave without quotes.
@@ -280,7 +280,9 @@ def test_the_effective_configuration_names_every_field():
     ]
     (profile,) = effective["profiles"]
     assert profile["schedulerName"] == "bayplan"
-    assert {entry["name"] for entry in profile["plugins"]["multiPoint"]["enabled"]} == IMPLEMENTED_PLUGINS - OWN_PLUGINS
+    assert {entry["name"] for entry in profile["plugins"]["multiPoint"]["enabled"]} == {
+        entry.name for entry in UPSTREAM_DEFAULT_PLUGINS
+    }
     fit_args = next(entry["args"] for entry in profile["pluginConfig"] if entry["name"] == "NodeResourcesFit")
     assert fit_args["scoringStrategy"] == {
         "type": "MostAllocated",

@@ -47,12 +47,14 @@ class Reserving:
 class GroupScene:
     """Nodes of 4 CPUs each, and what runs rounds on them."""
 
-    def __init__(self, nodes=2):
+    def __init__(self, nodes=2, configuration=None):
         self.cache = Cache()
         for number in range(nodes):
             self.cache.set_node(make_node(f"n{number}"))
         nominator = Nominator()
-        self.frameworks = build_frameworks(default_configuration(), self.cache.nodes, self.cache.listers, nominator)
+        self.frameworks = build_frameworks(
+            configuration or default_configuration(), self.cache.nodes, self.cache.listers, nominator
+        )
         (self.framework,) = self.frameworks.values()
         self.reserving = Reserving()
         self.framework.reserves = [*self.framework.reserves, self.reserving]

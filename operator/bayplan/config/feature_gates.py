@@ -62,6 +62,7 @@ SWITCHED: Final = frozenset(
         "NominatedNodeNameForExpectation",
         "StorageCapacityScoring",
         "TaintTolerationComparisonOperators",
+        "TopologyAwareWorkloadScheduling",
         "VolumeLimitScaling",
     )
 )

@@ -20,6 +20,7 @@ from bayplan.config.expected_duration import ExpectedDurationArgs
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
+from bayplan.config.placement import TopologyPlacementGeneratorArgs
 from bayplan.config.settings import OWN, broken_rules, camel_case
 from bayplan.config.strategies import STRATEGY_DECODERS
 from bayplan.config.types import (
@@ -237,6 +238,7 @@ _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
     "NodeResourcesBalancedAllocation": _balanced_allocation,
     "NodeResourcesFit": _node_resources_fit,
     "PodTopologySpread": _pod_topology_spread,
+    "TopologyPlacementGenerator": lambda fields: fields.build(TopologyPlacementGeneratorArgs),
     "VolumeBinding": _volume_binding,
     **STRATEGY_DECODERS,
 }

@@ -88,7 +88,9 @@ OWN_PLUGINS: Final = frozenset(
 )
 """The plugins that kube-scheduler does not have; none runs by default."""
 
-IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | OWN_PLUGINS
+IMPLEMENTED_PLUGINS: Final = (
+    frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | OWN_PLUGINS | {"TopologyPlacementGenerator"}
+)
 """The plugins bayplan has."""
 
 

@@ -16,6 +16,7 @@ from bayplan.config.expected_duration import ExpectedDurationArgs
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.headroom import NodeHeadroomArgs
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
+from bayplan.config.placement import TopologyPlacementGeneratorArgs
 from bayplan.config.settings import (
     NOT_NEGATIVE,
     NOT_NEGATIVE_DURATION,
@@ -231,6 +232,7 @@ PluginArgs = (
     | ExpectedDurationArgs
     | NodeHeadroomArgs
     | StrategyArgs
+    | TopologyPlacementGeneratorArgs
     | OpaqueArgs
 )
 

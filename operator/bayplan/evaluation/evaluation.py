@@ -107,11 +107,15 @@ class Verdicts:
         seen = None if self._nominated is None else self._nominated.seen
         return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen, self.pre_filters.ran)
 
-    def diagnose(self, pod: PodInfo, *, with_reasons: bool = True) -> Diagnosis:
-        """Why no node fits; without reasons only who rejects the pod, which takes a fraction of the time."""
+    def diagnose(self, pod: PodInfo, *, with_reasons: bool = True, within: Rows | None = None) -> Diagnosis:
+        """Why no node fits, of those `within` if given; without reasons only who rejects the pod, which is quick."""
+        if within is not None:
+            return self._diagnose(pod, within, self.rejected_by(within), with_reasons=with_reasons)
         known = self._diagnoses.get(with_reasons)
         if known is None:
-            known = self._diagnoses[with_reasons] = self._diagnose(pod, with_reasons=with_reasons)
+            rows = self._nodes.rows()
+            known = self._diagnose(pod, rows, self._first_rejecting(), with_reasons=with_reasons)
+            self._diagnoses[with_reasons] = known
         return known
 
     def _find(self, number: int) -> tuple[FilterRound | NominatedRound, FilterPlugin]:
@@ -125,15 +129,13 @@ class Verdicts:
             self._first = self.rejected_by(self._nodes.rows())
         return self._first
 
-    def _diagnose(self, pod: PodInfo, *, with_reasons: bool) -> Diagnosis:
-        count, rejection = len(self._nodes), self.pre_filters.rejection
+    def _diagnose(self, pod: PodInfo, rows: Rows, first: NDArray[np.intp], *, with_reasons: bool) -> Diagnosis:
+        count, rejection = len(rows), self.pre_filters.rejection
         if rejection is not None:
             rejectors = frozenset(rejection.plugin.split())
             return Diagnosis(count, rejector_plugins=rejectors, pre_filter_message=rejection.message)
-        rows = self._nodes.rows()
         reasons: dict[str, int] = {}
         plugins: set[str] = set()
-        first = self._first_rejecting()
         out = self.narrowed_out(rows)
         if out.any():
             reasons[self.pre_filters.narrowed_reason] = int(np.count_nonzero(out))
@@ -219,6 +221,11 @@ class Evaluation:
                 self._unscored, self._unscored_rows = [EVERYTHING], _UNSCORED_ROWS
             else:
                 self._unscored.append(change)
+
+    @property
+    def suitable(self) -> NDArray[np.bool_]:
+        """Which rows no filter rejects for their node's sake alone, whatever pods come and go, `(capacity,) bool`."""
+        return self._plain.suitable
 
     def candidates(self, rows: Rows) -> Rows:
         """Those of `rows` that a search visits: all, or what a PreFilter narrowed it to; in the same order."""

@@ -51,6 +51,13 @@ class FilterRound:
         answers = sum(answer.nbytes for answer in self._answers.values())
         return self.codes.nbytes + self.feasible.nbytes + (0 if self.allowed is None else self.allowed.nbytes) + answers
 
+    @property
+    def suitable(self) -> NDArray[np.bool_]:
+        """Which rows pass the filters that look at nodes and at no pods, `(capacity,) bool`."""
+        of_nodes = [number for reads in (Reads.NODE, Reads.NODES) for number, _ in self.by_reads[reads]]
+        passed: NDArray[np.bool_] = self._nodes.exists & ~self.codes[of_nodes].any(axis=0)
+        return passed if self.allowed is None else passed & self.allowed
+
     def start_over(self) -> None:
         """Forget all codes; the filters are those that the PreFilters left."""
         capacity, filters = self._nodes.capacity, self.pre_filters.filters

@@ -52,6 +52,7 @@ from bayplan.plugins.preemption.default_preemption import DefaultPreemption
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
+from bayplan.plugins.topology_placement.topology_placement_generator import TopologyPlacementGenerator
 from bayplan.plugins.unsupported_rules import UnsupportedRules
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
@@ -121,6 +122,9 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     ScarceResourceAvoidance: lambda args, handle: ScarceResourceAvoidance(args),
     TopologyMostAllocated: lambda args, handle: TopologyMostAllocated(args, handle.index),
     NodeResourcesFragmentation: lambda args, handle: NodeResourcesFragmentation(args, handle.nodes),
+    TopologyPlacementGenerator: lambda args, handle: TopologyPlacementGenerator(
+        args, handle.nodes, handle.index, is_told=handle.gates.enabled("TopologyAwareWorkloadScheduling")
+    ),
 }
 """How each plugin is made of its arguments, which are None for plugins that take none."""
 
@@ -209,5 +213,8 @@ def _build(
     points: dict[str, list[tuple[Any, int]]] = {
         point: [(make(entry.name), entry.weight) for entry in entries] for point, entries in expanded.items()
     }
+    generator = TopologyPlacementGenerator.name
+    if generator in profile.plugin_config or handle.gates.enabled("TopologyAwareWorkloadScheduling"):
+        points["placement_generate"] = [(make(generator), 0)]
     points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
     return Framework(profile, points, extenders, handle.waiting_pods, PluginCalls(profile.scheduler_name, metrics))

@@ -6,6 +6,7 @@ from time import perf_counter
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
@@ -72,14 +73,22 @@ class SchedulingCycle:
             self.forget(pod, framework)
             raise
 
-    def schedule_member(self, pod: PodInfo, framework: Framework) -> Decision:
-        """As `schedule` for one pod of a group, for which no room is made by itself: no PostFilter plugin is run."""
+    def schedule_member(self, pod: PodInfo, framework: Framework, within: Rows | None = None) -> Decision:
+        """As `schedule` for one pod of a group, for which no room is made by itself: no PostFilter plugin is run.
+
+        It looks only at the rows `within`, if given, which are existing nodes in growing order.
+        """
         with self._forgetting(pod, framework):
-            evaluation, decision = self._place(pod, framework)
+            evaluation, decision = self._place(pod, framework, within)
             if decision is None:
-                diagnosis = evaluation.verdicts.diagnose(pod, with_reasons=self._tells_reasons)
+                diagnosis = evaluation.verdicts.diagnose(pod, with_reasons=self._tells_reasons, within=within)
                 decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis, ""))
             return decision
+
+    def suitable(self, pod: PodInfo, framework: Framework) -> NDArray[np.bool_]:
+        """Which rows the pod may find room on, whatever is placed before it, `(capacity,) bool`."""
+        with self._forgetting(pod, framework):
+            return self._evaluation(pod, framework).suitable
 
     def tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
         """Have `decided` read a decision; what it raises may be a plugin's, in the middle of scores it asked for."""
@@ -160,15 +169,21 @@ class SchedulingCycle:
             self.forget(pod, framework)
             raise
 
-    def _place(self, pod: PodInfo, framework: Framework) -> tuple[Evaluation, Decision | None]:
+    def _place(
+        self, pod: PodInfo, framework: Framework, within: Rows | None = None
+    ) -> tuple[Evaluation, Decision | None]:
         """The evaluation of the pod's shape, and the decision for the best node; None if there is no node."""
         started = perf_counter()
         nodes, evaluation = self._nodes, self._evaluation(pod, framework)
         search = self._search_of(framework)
         rows: Rows | None = None
         nominated = self._nominated_row(pod)
+        if within is not None and nominated not in within:
+            nominated = None
         if nominated is not None and evaluation.feasible[nominated]:
             rows = np.array([nominated], dtype=np.intp)
+        elif within is not None:
+            rows = within[evaluation.feasible[within]]
         elif search is not None:
             rows = search.find(evaluation, framework, nominated)
         count = int(np.count_nonzero(evaluation.feasible)) if rows is None else len(rows)
@@ -180,7 +195,8 @@ class SchedulingCycle:
                 row, unscored = int(np.argmax(evaluation.feasible)), Unscored.ONLY_NODE
             else:
                 row = int(rows[0])
-                unscored = Unscored.NOMINATED if row == nominated else Unscored.NO_SCORE_PLUGINS
+                alone = Unscored.ONLY_NODE if framework.scores else Unscored.NO_SCORE_PLUGINS
+                unscored = Unscored.NOMINATED if row == nominated else alone
             placement = Placement(nodes.names[row], None, 1, evaluation.state.copy(), unscored)
             return evaluation, Decision(pod, framework, nodes, evaluation, placement, row, rows)
         totals = evaluation.totals(pod) if rows is None else evaluation.totals_of(pod, rows)

@@ -9,18 +9,21 @@ from typing import Final
 import msgspec
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code
 from bayplan.groups.pod_group import PodGroup
+from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
+from bayplan.plugins.topology_placement.topology_placement_generator import PlacementError, TopologyPlacementGenerator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.attempt import rejection_of_node
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
+from bayplan.scheduler.placement_search import UNSCHEDULABLE, NodeNames, Shortfall, Trial, search, shapes_of
 
 logger = logging.getLogger(__name__)
 
-_UNSCHEDULABLE: Final = "pod group is unschedulable"
 _OTHER_FAILED: Final = "failed to schedule other pod from a pod group"
 _DEFAULT_POLICY: Final = "PreemptLowerPriority"
 _SAME: Final = "all pods in a single pod group should have the same"
@@ -92,7 +95,8 @@ class PodGroupRound:
     decided: Callable[[Decision], None] | None = None
     _tried: list[MemberResult] = field(default_factory=list, init=False)
     _held: dict[str, MemberResult] = field(default_factory=dict, init=False)
-    _skipped: list[QueuedPodInfo] = field(default_factory=list, init=False)
+    _skipped: dict[str, QueuedPodInfo] = field(default_factory=dict, init=False)
+    _names: NodeNames = field(init=False)
     _steps: Iterator[RoundResult | None] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -132,30 +136,61 @@ class PodGroupRound:
             return
         waiting = [each for each in self.members if not self._is_skipped(each)]
         if not waiting:
-            yield RoundResult(RoundStatus.SKIPPED, "", (), self._skipped)
+            yield RoundResult(RoundStatus.SKIPPED, "", (), list(self._skipped.values()))
             return
+        shortfall = yield from self._place(waiting)
+        if shortfall is None:
+            yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, list(self._skipped.values()))
+        else:
+            self._tried = list(shortfall.tried)
+            ends = self._failed_by if shortfall.is_error else self._unschedulable
+            yield ends(shortfall.text, shortfall.rest)
+
+    def _place(self, waiting: Sequence[QueuedPodInfo]) -> Trial:
+        """Place the members on the best set of nodes, if the profile of the first one tells several apart."""
+        framework = self.frameworks[waiting[0].profile]
+        generator: TopologyPlacementGenerator | None = framework.plugins.get(TopologyPlacementGenerator.name)
+        if generator is None:
+            return (yield from self._attempt(waiting, None))
+        members = self.cache.members.of(self.group.key)
+        placed = [(pod, self.cache.node_of(uid) or "") for uid, pod in members.items()]
+        shapes = shapes_of(
+            [(each.pod_info, self.frameworks[each.profile]) for each in waiting], self.cycle, self.cache.nodes
+        )
+        try:
+            placements = generator.generate(self.group, shapes, placed, framework.plugins.get(NodeResourcesFit.name))
+        except PlacementError as error:
+            return Shortfall(str(error), (), waiting, is_error=True)
+        if placements is None:
+            return Shortfall("no feasible placements found", (), waiting)
+        self._names = NodeNames(self.cache.nodes)
+        return (
+            yield from search(placements, lambda rows: self._attempt(waiting, rows), self.undo, lambda: self._scheduled)
+        )
+
+    def _attempt(self, waiting: Sequence[QueuedPodInfo], within: Rows | None) -> Trial:
+        """Try all members on the rows `within`, or on all; what is placed stays held, whatever comes of it."""
+        tried = self._tried = []
         verdict = self._infeasible(len(waiting))
         if verdict:
-            text = f"{_UNSCHEDULABLE}, {verdict}"
-            yield self._unschedulable(text, text, waiting)
-            return
+            return Shortfall(f"{UNSCHEDULABLE}, {verdict}", tried, waiting)
         for number, queued in enumerate(waiting, 1):
             # Somebody else may have bound it since the round began.
             if not self._is_skipped(queued):
-                self._tried.append(self._try(queued))
-            if self._tried and self._tried[-1].is_error:
-                yield self._failed_by(f"{_OTHER_FAILED}: {self._tried[-1].message}", waiting[number:])
-                return
+                tried.append(self._try(queued, None if within is None else self._names.still(within)))
+            if tried and tried[-1].is_error:
+                return Shortfall(f"{_OTHER_FAILED}: {tried[-1].message}", tried, waiting[number:], is_error=True)
             verdict = self._infeasible(len(waiting) - number)
             if verdict:
-                yield self._unschedulable(verdict, verdict, waiting[number:])
-                return
+                return Shortfall(verdict, tried, waiting[number:])
             if number < len(waiting):
-                yield None
-        if self._held or not self._tried:
-            yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, self._skipped)
-        else:
-            yield self._unschedulable(_UNSCHEDULABLE, "", ())
+                yield
+        return None if self._held or not tried else Shortfall(UNSCHEDULABLE, tried, ())
+
+    @property
+    def _scheduled(self) -> int:
+        """How many members are on nodes."""
+        return len(self.cache.members.of(self.group.key))
 
     def _mismatch(self) -> str:
         """What members differ in that must not, "" if nothing (upstream: validatePodGroup).
@@ -180,17 +215,17 @@ class PodGroupRound:
     def _is_skipped(self, queued: QueuedPodInfo) -> bool:
         is_skipped = queued.pod_info.is_terminating or self.cache.node_of(queued.uid) is not None
         if is_skipped:
-            self._skipped.append(queued)
+            self._skipped[queued.uid] = queued
         return is_skipped
 
     def _infeasible(self, remaining: int) -> str:
         """Why the group's least number cannot be reached any more, "" as long as it can."""
-        least, scheduled = self.group.least, len(self.cache.members.of(self.group.key))
+        least, scheduled = self.group.least, self._scheduled
         if remaining + scheduled >= least:
             return ""
         return f"minCount ({least}) cannot be satisfied: {scheduled} scheduled, {remaining} remaining"
 
-    def _try(self, queued: QueuedPodInfo) -> MemberResult:
+    def _try(self, queued: QueuedPodInfo, within: Rows | None) -> MemberResult:
         """Find a node for one member and reserve it; what raises fails the round, and is no longer held."""
         framework = self.frameworks[queued.profile]
         member = MemberResult(queued, framework, started=self.clock())
@@ -198,7 +233,7 @@ class PodGroupRound:
             if framework.calls.observed:
                 framework.calls.begin()
             member.sampled = framework.calls.sampled
-            decision = self.cycle.schedule_member(queued.pod_info, framework)
+            decision = self.cycle.schedule_member(queued.pod_info, framework, within)
             if self.decided is not None:
                 self.cycle.tell(self.decided, decision)
             outcome = decision.outcome
@@ -231,20 +266,20 @@ class PodGroupRound:
             member.fit_error = FitError(rejection_of_node(status), "")
             member.message = member.fit_error.message
 
-    def _unschedulable(self, verdict: str, untried: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
+    def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
         """The result of a group that finds too little room: everything is given back.
 
         Members that had a place are told the group's text, those that had none their own, and the `rest`, whose turn
-        never came, `untried`.
+        never came, the verdict.
         """
         self.undo()
         preemption = self._preemption()
         text = f"{verdict}, {preemption}" if preemption else verdict
         for member in self._tried:
             if member.placement is not None:
-                member.placement, member.message = None, f"{_UNSCHEDULABLE}, {text}"
-        members = [*self._tried, *(self._untried(each, untried) for each in rest)]
-        return RoundResult(RoundStatus.UNSCHEDULABLE, text, members, self._skipped)
+                member.placement, member.message = None, f"{UNSCHEDULABLE}, {text}"
+        members = [*self._tried, *(self._untried(each, verdict) for each in rest)]
+        return RoundResult(RoundStatus.UNSCHEDULABLE, text, members, list(self._skipped.values()))
 
     def _failed_by(self, message: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
         """The result of a round that an error ended: every member is told, the one that failed its own error."""
@@ -253,7 +288,7 @@ class PodGroupRound:
             if not member.is_error:
                 member.placement, member.fit_error, member.is_error, member.message = None, None, True, message
         members = [*self._tried, *(self._untried(each, message, is_error=True) for each in rest)]
-        return RoundResult(RoundStatus.ERROR, message, members, self._skipped)
+        return RoundResult(RoundStatus.ERROR, message, members, list(self._skipped.values()))
 
     def _untried(self, queued: QueuedPodInfo, message: str, *, is_error: bool = False) -> MemberResult:
         framework = self.frameworks[queued.profile]

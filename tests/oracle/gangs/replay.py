@@ -6,11 +6,11 @@ much is made up here: a gated member holds its group, and a group waits for its 
 
 import itertools
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.oracle.gangs.recording import GroupState, Outcome, PodState, Run
 from tests.oracle.gangs.scenario import CLASSES, NEVER, Change, Create, Delete, Object, Rest, Scenario, Step
-from tests.oracle.gangs.stage import CONFIGURATION
+from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD
 from tests.oracle.replay import loaded
 
 from bayplan.api.objects import Node, Pod
@@ -18,6 +18,7 @@ from bayplan.api.pod_group_objects import PodGroup
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.groups.pod_group import read_pod_group
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
@@ -49,13 +50,15 @@ class _Waiting:
 class Replay:
     """Plays one scenario before bayplan's rounds."""
 
-    def __init__(self, scenario: Scenario) -> None:
+    def __init__(self, scenario: Scenario, gates: tuple[str, ...] = ()) -> None:
         self._scenario = scenario
         self._cache = Cache()
         self._groups = PodGroups(self._cache)
         self._groups.serve(GroupSource.NATIVE)
         nominator, listers = Nominator(), self._cache.listers
-        self._frameworks = build_frameworks(loaded(json.dumps(CONFIGURATION)), self._cache.nodes, listers, nominator)
+        on = parse_feature_gates([f"{gate}=true" for gate in (GENERIC_WORKLOAD, *gates)])
+        configuration = replace(loaded(json.dumps(CONFIGURATION)), feature_gates=on)
+        self._frameworks = build_frameworks(configuration, self._cache.nodes, listers, nominator)
         for kind in listers.wanted():
             listers.of(kind).synced = True
         self._cycle = SchedulingCycle(self._cache.nodes, nominator, self._frameworks.values())
@@ -199,12 +202,15 @@ class Replay:
 
     def _outcome(self) -> Outcome:
         pods = {name: PodState(node) for name, node in self._nodes.items()}
-        pods |= {name: PodState("", *each.told) for name, each in self._waiting.items()}
+        pods |= {name: PodState("", *map(_as_recorded, each.told)) for name, each in self._waiting.items()}
         # A scenario looks at its own namespace alone.
         ours = {name: state for name, state in pods.items() if self._is_ours("pods", name)}
-        return Outcome(
-            ours, {name: state for name, state in self._conditions.items() if self._is_ours("podgroups", name)}
-        )
+        groups = {
+            name: replace(state, message=_as_recorded(state.message))
+            for name, state in self._conditions.items()
+            if self._is_ours("podgroups", name)
+        }
+        return Outcome(ours, groups)
 
     def _is_ours(self, resource: str, name: str) -> bool:
         return not self._documents[resource, name]["metadata"].get("namespace")
@@ -212,6 +218,10 @@ class Replay:
 
 def _order(queued: QueuedPodInfo) -> tuple[int, int, int]:
     return -queued.pod_info.priority, -queued.attempts, queued.sequence
+
+
+def _as_recorded(text: str) -> str:
+    return text.replace(f"{NAMESPACE}/", "NAMESPACE/")
 
 
 def _uid(name: str) -> str:

@@ -32,5 +32,5 @@ def without_events(run: Run) -> Run:
 def test_a_scenario_ends_as_kube_scheduler_ended_it(name):
     family, scenario = _SCENARIOS[name]
     recorded = tuple(map(without_events, _RECORDED[family][name].runs))
-    verdict = compare(scenario, recorded, Replay(scenario).play())
+    verdict = compare(scenario, recorded, Replay(scenario, _FAMILIES[family].gates).play())
     assert not verdict.lines, "\n".join([scenario.about, *verdict.lines])

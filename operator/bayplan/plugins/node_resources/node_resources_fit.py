@@ -24,7 +24,7 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, ResourceScore, Status, Traits
-from bayplan.plugins.node_resources.resource_scoring import Scorer, points_of_ten, resource_columns
+from bayplan.plugins.node_resources.resource_scoring import Scorer, points_of_ten, resource_columns, share_of, sums_of
 
 
 def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int) -> Detail:
@@ -159,6 +159,38 @@ class NodeResourcesFit:
             scores = each.score_few(resource_columns(resources, pod, nodes), rows)
             total = [so_far + weight * score for so_far, score in zip(total, scores, strict=True)]
         return total
+
+    def room(self, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
+        """At most how many pods like this one each row takes beside those on it, `(capacity,) int64`."""
+        room: NDArray[np.int64] = np.maximum(nodes.allowed_pods - nodes.pod_count, 0)
+        for name, amount in self._needed(pod):
+            if amount:
+                free = np.maximum(nodes.offered(name) - nodes.taken(name), 0)
+                np.minimum(room, free // amount, out=room)
+        return room
+
+    def placement_score(
+        self, nodes: NodeTable, ids: NDArray[np.int32], pods: Sequence[tuple[PodInfo, NDArray[np.int64]]]
+    ) -> Scores:
+        """How much of each domain is taken with so many more of these pods on it, 0..100, `(domains,) int64`.
+
+        `ids` are the domains of rows. The strategy is MostAllocated whatever that for nodes is (upstream:
+        resource_allocation.go scorePlacement).
+        """
+        domains = len(pods[0][1])
+        total, weights = np.zeros(domains, dtype=np.int64), np.zeros(domains, dtype=np.int64)
+        for resource in self._resources:
+            asked = [(column, count) for pod, count in pods for column in resource_columns([resource], pod, nodes)]
+            if not asked:
+                continue
+            column, _ = asked[0]
+            taken = np.zeros(domains) if column.taken is None else sums_of(ids, column.taken, domains)
+            used = taken + sum(column.wanted * count.astype(np.float64) for column, count in asked)
+            share, counts = share_of(used, sums_of(ids, column.allocatable, domains))
+            total += share * resource.weight
+            weights += counts * resource.weight
+        score: Scores = total // np.maximum(weights, 1)
+        return score
 
     def points_of_ten(self, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         if not self._shape:

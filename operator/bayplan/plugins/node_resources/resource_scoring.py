@@ -1,7 +1,7 @@
 """The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
 
 from collections.abc import Hashable, Sequence
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 import numpy as np
@@ -183,6 +183,23 @@ class Scorer:
             divisor = weight_sum or 1
             scores.append(total // divisor if points is None else half_up(total, divisor))
         return scores
+
+
+_MOST: Final = 2.0**56
+"""A hundred times this is within int64. Sums up to 2**53 are exact, and more is in no domain there is."""
+
+
+def sums_of(ids: NDArray[np.int32], column: Column, domains: int) -> NDArray[np.float64]:
+    """Return the sum of a column over the rows of each domain, of which `ids` has one for each row."""
+    return np.bincount(ids, column[: len(ids)], domains).astype(np.float64)
+
+
+def share_of(taken: NDArray[np.float64], allocatable: NDArray[np.float64]) -> tuple[Scores, NDArray[np.bool_]]:
+    """Return how much of each domain is taken, 0..100, and which domains have any of it."""
+    has = np.minimum(allocatable, _MOST)
+    used = np.minimum(taken, has).astype(np.int64)
+    share: Scores = used * MAX_NODE_SCORE // np.maximum(has, 1.0).astype(np.int64)
+    return share, has > 0
 
 
 def half_up(total: _Number, divisor: _Number) -> _Number:

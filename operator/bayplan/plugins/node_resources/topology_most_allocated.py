@@ -1,7 +1,7 @@
 """TopologyMostAllocated: fill a rack or a zone before the next one is begun."""
 
 from collections.abc import Hashable
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,12 +10,9 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.strategies import TopologyMostAllocatedArgs
-from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
+from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.status import Reads, Traits
-from bayplan.plugins.node_resources.resource_scoring import resource_columns
-
-_MOST: Final = 2.0**56
-"""A hundred times this is within int64. Sums up to 2**53 are exact, and more is in no domain there is."""
+from bayplan.plugins.node_resources.resource_scoring import resource_columns, share_of, sums_of
 
 
 class TopologyMostAllocated:
@@ -42,11 +39,9 @@ class TopologyMostAllocated:
         total = np.zeros(domains, dtype=np.int64)
         weights = 0
         for column in resource_columns(self._resources, pod, nodes):
-            allocatable = np.bincount(ids, column.allocatable, domains)
-            taken = np.zeros(domains) if column.taken is None else np.bincount(ids, column.taken, domains)
-            used = np.minimum(taken + column.wanted, np.minimum(allocatable, _MOST)).astype(np.int64)
-            has = np.maximum(np.minimum(allocatable, _MOST), 1.0).astype(np.int64)
-            total += column.weight * (used * MAX_NODE_SCORE // has)
+            taken = np.zeros(domains) if column.taken is None else sums_of(ids, column.taken, domains)
+            share, _ = share_of(taken + column.wanted, sums_of(ids, column.allocatable, domains))
+            total += column.weight * share
             weights += column.weight
         # Place 0 is of nodes without the label.
         total[0] = 0

@@ -1,0 +1,1 @@
+"""TopologyPlacementGenerator, and how it tells the sets of nodes apart."""
