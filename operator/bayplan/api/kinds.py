@@ -49,8 +49,10 @@ class Resource:
 _SPREADING: Final = "components/default-spreading"
 NODES: Final = Resource(Node, "", "nodes")
 PODS: Final = Resource(Pod, "", "pods", namespaced=True)
-POD_GROUPS: Final = Resource(PodGroup, "scheduling.k8s.io", "podgroups", namespaced=True, version="v1beta1")
-CRD_POD_GROUPS: Final = Resource(PodGroup, "scheduling.x-k8s.io", "podgroups", namespaced=True, version="v1alpha1")
+POD_GROUPS: Final = Resource(PodGroup, "scheduling.k8s.io", "podgroups", namespaced=True, version="v1beta1", rare=True)
+CRD_POD_GROUPS: Final = Resource(
+    PodGroup, "scheduling.x-k8s.io", "podgroups", namespaced=True, version="v1alpha1", rare=True
+)
 """Kubernetes' own groups of pods, and those of scheduler-plugins; few clusters serve either."""
 RESOURCES: Final[tuple[Resource, ...]] = (
     Resource(workload.Namespace, "", "namespaces"),

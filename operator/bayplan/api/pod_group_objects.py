@@ -48,6 +48,7 @@ class PodGroupSpec(Struct, frozen=True):
     scheduling_constraints: SchedulingConstraints | None = None
     disruption_mode: DisruptionMode | None = None
     priority: int | None = None
+    priority_class_name: str = ""
     preemption_policy: str | None = None
     min_member: int | None = None
     min_resources: dict[str, Quantity] | None = None

@@ -48,6 +48,10 @@ class QueueContents:
         """Return the group that the pod is a member of; None for an ordinary pod."""
         return self._groups.key_of(pod)
 
+    def groups_back_off_until(self) -> float | None:
+        """Return when the last of the groups that back off may be tried again; None while none does."""
+        return self._groups.back_off_until()
+
     def _waiting(self, uid: str) -> QueuedPodInfo | None:
         return self._sub_queues.pod(uid) or self._groups.get(uid)
 

@@ -13,13 +13,14 @@ from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
-from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue, release_time
 from bayplan.queue.queueing_hints import QueueProfile
 from bayplan.queue.sub_queues import SubQueues
 
-_GANG_SCHEDULING: Final = "GangScheduling"
+GANG_SCHEDULING: Final = "GangScheduling"
 _TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
 _GROUP_CHANGE: Final = "PodGroupChange"
+_BACKING_OFF: Final = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -61,7 +62,7 @@ class QueuedPodGroup(QueuedEntity):
             if uid in self.gated:
                 return self.gated[uid]
         if len(self.members) + len(self.placed(self.group.key)) < self.group.least:
-            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_TOO_FEW,), _GANG_SCHEDULING)
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_TOO_FEW,), GANG_SCHEDULING)
         return SUCCESS
 
     def ask(self, member: QueuedPodInfo, profiles: Mapping[str, QueueProfile]) -> None:
@@ -122,7 +123,7 @@ class QueuedGroups:
         if entity is None:
             member = self._incomplete[key][uid]
             text = f'waiting for pods\'s pod group "{key.name}" to appear in scheduling queue'
-            member.sub_queue, member.gating_plugin, member.gating_message = SubQueue.GATED, _GANG_SCHEDULING, text
+            member.sub_queue, member.gating_plugin, member.gating_message = SubQueue.GATED, GANG_SCHEDULING, text
             return member
         member = (entity.late if entity.in_round else entity.members)[uid]
         member.sub_queue, member.backoff_expiration = entity.sub_queue, entity.backoff_expiration
@@ -139,6 +140,11 @@ class QueuedGroups:
                 is_error = entity.sub_queue is SubQueue.ERROR_BACKOFF
                 found["backoff" if is_error else str(entity.sub_queue)] += len(entity.members) - 1
         return found
+
+    def back_off_until(self) -> float | None:
+        """Return when the back-off of all groups is over; None while none backs off."""
+        ends = (each.backoff_expiration for each in self._entities.values() if each.sub_queue in _BACKING_OFF)
+        return max((release_time(each) for each in ends if each is not None), default=None)
 
     # Members come and go.
 

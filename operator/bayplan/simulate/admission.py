@@ -149,11 +149,16 @@ class Admission:
             return node
         return structs.replace(node, status=structs.replace(node.status, allocatable=node.status.capacity))
 
-    def _priority(self, spec: PodSpec, *, is_new: bool) -> dict[str, object]:
-        name = spec.priority_class_name or self._default or ""
+    def priority_of(self, priority_class: str | None) -> int:
+        """The priority of what names this class, or none; raises AdmissionError where there is no such class."""
+        name = priority_class or self._default or ""
         if name and name not in self._values:
             raise AdmissionError(f"{NO_PRIORITY_CLASS} {name!r} was found")
-        value = self._values.get(name, 0)
+        return self._values.get(name, 0)
+
+    def _priority(self, spec: PodSpec, *, is_new: bool) -> dict[str, object]:
+        name = spec.priority_class_name or self._default or ""
+        value = self.priority_of(name)
         if spec.priority not in (None, value):
             raise AdmissionError(f"spec.priority: Forbidden: {spec.priority}; the PriorityClass gives {value}")
         changes: dict[str, object] = {"priority": value, "priority_class_name": name}

@@ -31,6 +31,7 @@ from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.looked_up import looked_up
 from bayplan.simulate.making import Making
 from bayplan.simulate.owned_pods import OwnedPods, workload_key
+from bayplan.simulate.pod_groups import SOURCES, pod_groups
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
@@ -108,6 +109,8 @@ class ObjectReader:
         """With where they stand; a reference to the raw object would keep the whole file in memory."""
         self._autoscalers: dict[tuple[str, str], Autoscaler] = {}
         """By kind and key of what they scale."""
+        self._pod_groups: dict[tuple[str, str, str], RawObject] = {}
+        """By apiVersion, namespace and name: two kinds may have one name."""
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
         self._shared = SharedParts()
@@ -182,12 +185,14 @@ class ObjectReader:
                 autoscaler = _AUTOSCALER(raw.value)
                 target, namespace = autoscaler.spec.scale_target_ref, autoscaler.metadata.namespace
                 self._autoscalers[target.kind, f"{namespace or DEFAULT_NAMESPACE}/{target.name}"] = autoscaler
+            elif named in SOURCES:
+                self._pod_groups[named[0], *names(raw)] = raw
             for kind in types:
                 self._put(kind, raw, self._names.named(_DECODERS[kind](raw.value), raw.value))
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
             text = field_error(error)
             raise ClusterFileError(f"{title(raw, text)}: {text}") from None
-        if is_pod or is_autoscaler or types:
+        if is_pod or is_autoscaler or named in SOURCES or types:
             return True
         self._ignored[raw.kind] += 1
         if self._replaces and holds_template(raw.value):
@@ -216,8 +221,9 @@ class ObjectReader:
         added = [each for each in self._added.values() if each]
         ignored = dict(sorted(self._ignored.items()))
         way, notes = making.making_way, making.notes
+        groups = pod_groups(self._pod_groups.values(), admission.priority_of)
         return ClusterObjects(
-            nodes, pods, self._skipped, ignored, looked_up, len(workloads), classes, told, added, way, notes
+            nodes, pods, self._skipped, ignored, looked_up, len(workloads), classes, groups, told, added, way, notes
         )
 
     def _autoscaled(self, key: tuple[type, str], notes: list[str]) -> tuple[Workload, RawObject]:

@@ -7,6 +7,7 @@ from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
+from bayplan.groups.pod_group import PodGroup
 from bayplan.simulate.drain import DrainedNode
 
 
@@ -39,6 +40,7 @@ class ClusterObjects:
     others: int = 0
     """How many workloads there were."""
     priority_classes: list[PriorityClass] = field(default_factory=list)
+    pod_groups: list[PodGroup] = field(default_factory=list)
     drained: list[DrainedNode] = field(default_factory=list)
     """What became of the pods of nodes that were drained or removed."""
     added: list[list[PodInfo]] = field(default_factory=list)
@@ -57,5 +59,5 @@ class ClusterObjects:
     @property
     def is_empty(self) -> bool:
         """Whether there was no object at all, of whatever kind."""
-        found = (self.nodes, self.pods, self.skipped, self.ignored_kinds, self.looked_up, self.priority_classes)
-        return not (any(found) or self.others)
+        found = (self.nodes, self.pods, self.skipped, self.ignored_kinds, self.looked_up)
+        return not (any(found) or self.others or self.priority_classes or self.pod_groups)

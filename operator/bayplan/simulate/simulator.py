@@ -3,42 +3,39 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
-
-from msgspec import structs
+from collections.abc import Callable, Iterable
 
 from bayplan.api.claim_objects import ResourceClaimTemplate
 from bayplan.api.objects import Node
-from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.group_members import GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.explain.trace import ExplanationTooLargeError
 from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
     node_changes,
 )
+from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
-from bayplan.plugins.preemption.victims import Budgets
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queued_groups import QueuedPodGroup
+from bayplan.queue.queued_groups import GANG_SCHEDULING, QueuedPodGroup
 from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.attempt import UNSCHEDULABLE, AttemptRunner, Failed, Nominated, Reserved, Result, return_to_queue
+from bayplan.scheduler.attempt import AttemptRunner, Failed, Result
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, Outcome
 from bayplan.scheduler.group_attempts import GroupAttempt
 from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.claims import allocations, with_claims
 from bayplan.simulate.cluster_objects import ClusterObjects
+from bayplan.simulate.effects import Effects
 from bayplan.simulate.given import Given
-from bayplan.simulate.report import AttemptReport, PodReport, Report, Summary, cluster_use
+from bayplan.simulate.report import PodReport, Report
 from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
-from bayplan.simulate.written_status import write_status
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +76,7 @@ class Simulator:
     ) -> None:
         self._clock = clock
         self._attempts_without_change = attempts_without_change
-        self._unchanged = 0
+        self._unchanged = self._changes = self._changes_at_retry = 0
         self._most_unchanged = attempts_without_change
         self.seconds = 0.0
         """How long all decisions so far took together."""
@@ -92,7 +89,8 @@ class Simulator:
         )
         self._now, self._between_pods = 0.0, 1.0
         self.groups = PodGroups(self.cache)
-        """Which kinds of pod group count, if any; the groups themselves come by `queue.set_group`."""
+        # Whether the CRD is installed is known by its objects; a pod's own field is there only where it counts.
+        self.groups.serve(GroupSource.NATIVE)
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
             profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
@@ -107,14 +105,12 @@ class Simulator:
         self.reader: Reader | None = None
         """What reads each decision for the step that it is part of."""
         self._read: tuple[Outcome | None, Reading] = None, UNREAD
-        self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
         # Nobody else asks for these.
         self.cache.listers.of(ResourceClaimTemplate)
-        self._budgets = Budgets(self._budget_lister, as_evicted=True)
-        self._evicted: set[str] = set()
         self._given, self._steps = Given(), deque[Step]()
         self._pending: dict[str, PodInfo] = {}
         self._reports: dict[str, PodReport] = {}
+        self._effects = Effects(self.cache, self.queue, self._reports, self._changed, keeps_conditions=reports)
 
     @property
     def keeps_room(self) -> bool:
@@ -127,6 +123,7 @@ class Simulator:
         Pods that wait are queued by priority, then creation time, then in the order given. Nodes are new.
         """
         self.cache.listers.fill(objects.looked_up)
+        self._add_groups(objects.pod_groups)
         given = self._given
         given.take(objects)
         waiting: list[PodInfo] = []
@@ -154,8 +151,19 @@ class Simulator:
             self._now += self._between_pods
             self.queue.add(pod)
             self._pending[pod.uid] = pod
-        self._unchanged = 0
+        self._changed()
         self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
+
+    def _add_groups(self, groups: Iterable[PodGroup]) -> None:
+        for group in groups:
+            if self.groups.serve(group.key.source):
+                self.queue.regroup()
+            self.queue.set_group(group)
+
+    def _changed(self) -> None:
+        """Take that something happened that may help who waits."""
+        self._unchanged = 0
+        self._changes += 1
 
     def advance(self, seconds: float) -> None:
         """Set the queue's clock, which only the caller moves from then on; pods whose back-off is over are tried.
@@ -165,7 +173,7 @@ class Simulator:
         self._now, self._between_pods = seconds, 0.0
         self._moment = max(self._moment, seconds)
         self._attempts.decides_by_kind = True
-        self._unchanged = 0
+        self._changed()
         self.queue.flush(seconds)
 
     def depart(self, uid: str) -> None:
@@ -178,13 +186,13 @@ class Simulator:
             self.queue.move_all(ASSIGNED_POD_DELETE, placed, None)
         self._pending.pop(uid, None)
         self._reports.pop(uid, None)
-        self._unchanged = 0
+        self._changed()
 
     def remove_node(self, node: Node) -> None:
         """Have a node go."""
         self.cache.remove_node(node.metadata.name)
         self.queue.move_all(NODE_DELETE, node, None)
-        self._unchanged = 0
+        self._changed()
 
     def update_node(self, node: Node) -> None:
         """Have a node, of which there is one of this name, be as it is given; pods that this may help are tried."""
@@ -193,7 +201,7 @@ class Simulator:
         self.cache.set_node(node)
         for event in node_changes(before or node, node):
             self.queue.move_all(event, before, node)
-        self._unchanged = 0
+        self._changed()
 
     def step(self) -> Step | None:
         """Decide about the next pod, and count it on its node if one was found; None when no pod is worth trying.
@@ -209,6 +217,8 @@ class Simulator:
         started = self._clock()
         self._read = None, UNREAD
         attempt = self._attempts.run()
+        if attempt is None and self._wait_for_groups():
+            attempt = self._attempts.run()
         if attempt is None:
             return None
         if isinstance(attempt, QueuedPodGroup):
@@ -225,6 +235,17 @@ class Simulator:
             step.read = Reading(trace=read.trace)
         self.seconds += self._clock() - started
         return self._reported(step)
+
+    def _wait_for_groups(self) -> bool:
+        """Let the back-off of groups pass, if something happened since that was last done; whether it was done."""
+        until = self.queue.groups_back_off_until()
+        if until is None or self._changes == self._changes_at_retry or not self._between_pods:
+            return False
+        self._changes_at_retry = self._changes
+        self._now = max(self._now, until)
+        while self.queue.flush(self._now):
+            pass
+        return True
 
     def _reported(self, step: Step) -> Step:
         if self._keeps_reports:
@@ -251,12 +272,29 @@ class Simulator:
     def report(self) -> Report:
         """The attempts so far, and the cluster as it stands."""
         untried = (self.queue.get(uid) for uid in self._pending if uid not in self._reports)
-        gated = [gated_report(queued) for queued in untried if queued is not None]
+        held = [queued for queued in untried if queued is not None]
+        # That a gang's pods are missing, or the gang, is a fault; a gate is meant.
+        gated = [gated_report(each) for each in held if each.gating_plugin != GANG_SCHEDULING]
+        waiting = [gated_report(each) for each in held if each.gating_plugin == GANG_SCHEDULING]
         for uid, report in self._reports.items():
             if self._pending[uid].pod.spec.resource_claims:
                 report.claims = allocations(self.cache.listers, self._pending[uid])
-        pods = [*self._reports.values(), *gated]
-        return Report(pods, self._summary(pods, len(gated)))
+        pods = [*self._reports.values(), *waiting, *gated]
+        on_nodes = sum(pod.attempts[-1].node is not None for pod in pods)
+        attempts = sum(len(report.attempts) for report in self._reports.values())
+        rate = round(attempts / self.seconds, 1) if self.seconds > 0 else 0.0
+        return Report(
+            pods,
+            self._given.summary(
+                self.cache,
+                pods=len(pods),
+                scheduled=on_nodes + len(self._effects.evicted & self._reports.keys()),
+                gated=len(gated),
+                preempted=len(self._effects.evicted),
+                decisions_per_second=rate,
+                seconds=round(self.seconds, 6),
+            ),
+        )
 
     def _tell_of_circles(self) -> None:
         """Say, once, that the pods that wait are tried over and over, and nothing changes."""
@@ -267,79 +305,5 @@ class Simulator:
             )
 
     def _follow_up(self, attempt: Result) -> Step:
-        """Perform at once what `bayplan run` has the API server do: bind, end victims, write on pods."""
-        pod = attempt.pod
         self._unchanged += 1
-        if isinstance(attempt, Reserved):
-            self._unchanged = 0
-            self.queue.done(pod.uid)
-            self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
-            return Step(pod, attempt.placement)
-        if isinstance(attempt, Nominated):
-            fit_error = attempt.fit_error
-            for other in attempt.displaced:
-                self._write_status(other, "")
-            self._write_status(pod, attempt.node_name, (UNSCHEDULABLE, fit_error.message))
-            return_to_queue(self.queue, attempt, fit_error.diagnosis, ends_nomination=False)
-            for victim in fit_error.victims:
-                self._evict(victim, pod)
-            return Step(pod, fit_error, fit_error.message)
-        if isinstance(attempt, Failed):
-            if attempt.exception is not None:
-                logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
-            self._write_status(pod, attempt.nomination, (attempt.reason, attempt.message))
-            return Step(pod, attempt.fit_error, attempt.message)
-        return Step(pod, None, attempt.message)
-
-    def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
-        # The scheduler itself reads of a status only the nomination.
-        write_status(self.queue, pod, nomination, condition if self._keeps_reports else None)
-
-    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
-        self._unchanged = 0
-        self.cache.remove_pod(victim.uid)
-        self._evicted.add(victim.uid)
-        self._charge_budgets(victim)
-        report = self._reports.get(victim.uid)
-        if report is not None:
-            report.attempts.append(AttemptReport(None, None, [], f"evicted to make room for {preemptor.key}", 0))
-        self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
-
-    def _charge_budgets(self, victim: PodInfo) -> None:
-        """Have the budgets that cover the pod allow one disruption less, as the API server does."""
-        for budget in self._budgets.covering(victim):
-            if budget.status.disruptions_allowed > 0:
-                status = structs.replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
-                self._budget_lister.set(structs.replace(budget, status=status))
-
-    def _summary(self, pods: list[PodReport], gated: int) -> Summary:
-        given, seconds = self._given, self.seconds
-        evicted = len(self._evicted & self._reports.keys())
-        scheduled = sum(pod.attempts[-1].node is not None for pod in pods) + evicted
-        attempts = sum(len(report.attempts) for report in self._reports.values())
-        use = cluster_use(self.cache.nodes)
-        return Summary(
-            nodes=len(self.cache.nodes),
-            nodes_in_use=use.nodes_in_use,
-            overcommitted_nodes=use.overcommitted_nodes,
-            lower_bound_nodes=use.lower_bound_nodes,
-            pods=given.running
-            + given.finished
-            + given.other_schedulers
-            + len(pods)
-            + sum(each.pods for each in given.skipped),
-            running=given.running,
-            finished=given.finished,
-            other_schedulers=given.other_schedulers,
-            on_unknown_nodes=sum(map(len, self.cache.without_node.values())),
-            scheduled=scheduled,
-            unschedulable=len(pods) - scheduled - gated,
-            gated=gated,
-            preempted=len(self._evicted),
-            skipped=given.skipped,
-            drained=given.drained,
-            ignored_kinds=dict(sorted(given.ignored_kinds.items())),
-            allocation=use.allocation,
-            decisions_per_second=round(attempts / seconds, 1) if seconds > 0 else 0.0,
-            seconds=round(seconds, 6),
-        )
+        return self._effects.perform(attempt)

@@ -15,6 +15,7 @@ from bayplan.api.device_objects import OpaqueDeviceConfiguration
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
+from bayplan.api.pod_group_objects import PodGroupStatus
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
 from bayplan.config.errors import quote
@@ -56,6 +57,7 @@ _RULES: Final[Mapping[tuple[type, str], Rule]] = {
     (PodStatus, "conditions"): _conditions(_READ_OF_PODS),
     (JobStatus, "conditions"): _conditions(_READ_OF_JOBS),
     (NodeStatus, "conditions"): lambda conditions: None,
+    (PodGroupStatus, "conditions"): lambda conditions: None,
     (OpaqueDeviceConfiguration, "parameters"): lambda parameters: None,
     **{(Volume, field): _only(keys) for field, keys in _READ_OF_VOLUMES.items()},
 }

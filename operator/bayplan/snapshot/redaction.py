@@ -21,6 +21,7 @@ from bayplan.api.objects import (
     Toleration,
     Volume,
 )
+from bayplan.api.pod_group_objects import PodGroup, TopologyConstraint
 from bayplan.api.storage_objects import (
     AWSElasticBlockStoreSource,
     AzureDiskSource,
@@ -38,6 +39,7 @@ from bayplan.api.storage_objects import (
 )
 from bayplan.api.workload_objects import PodDisruptionBudgetStatus, RuntimeClassScheduling, ServiceSpec
 from bayplan.cache.container_requests import ANY_IP
+from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.simulate.workloads import ReplicationControllerSpec
 from bayplan.snapshot.hashes import Hashes, MadeNames
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is, structs_in
@@ -54,7 +56,7 @@ KEPT: Final = frozenset(
         "start_time",
         # Amounts, by names of resources that configurations know.
         *("allocatable", "allocated_resources", "capacity", "limits", "maximum_volume_size", "overhead", "requests"),
-        *("default", "default_request", "max", "min", "pod_fixed"),
+        *("default", "default_request", "max", "min", "min_resources", "pod_fixed"),
         # What configurations call their profiles.
         "scheduler_name",
         # Drawn at random by the API server. Where the search for victims begins depends on it.
@@ -117,6 +119,9 @@ class Redaction:
             return self._names.pod(self._namespace, name)
         if isinstance(obj, PersistentVolumeClaim):
             return self._names.claim(self._namespace, name)
+        if isinstance(obj, PodGroup) and obj.spec.scheduling_policy is None:
+            # Pods name those of the CRD by a label.
+            return self._hashes.label_value(POD_GROUP_LABEL, name)
         return self._hashes.driver(name) if isinstance(obj, CSIDriver) else None
 
     def _rules(self) -> dict[tuple[type, str], Rule]:
@@ -146,6 +151,7 @@ class Redaction:
             (PodDisruptionBudgetStatus, "disrupted_pods"): lambda pods: {
                 self._names.pod(self._namespace, name): time for name, time in pods.items()
             },
+            (TopologyConstraint, "key"): hashes.label_key,
             (StorageClass, "provisioner"): hashes.driver,
             (CSINodeDriver, "name"): hashes.driver,
             (CSIVolumeSource, "driver"): hashes.driver,

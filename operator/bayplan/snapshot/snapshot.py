@@ -14,7 +14,15 @@ from typing import IO, Any, Final, cast
 
 import msgspec
 
-from bayplan.api.kinds import CLAIM_TEMPLATES, NODES, PODS, RESOURCES, Resource
+from bayplan.api.kinds import (
+    CLAIM_TEMPLATES,
+    CRD_POD_GROUPS,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    RESOURCES,
+    Resource,
+)
 from bayplan.api.workload_objects import LimitRange, PriorityClass, RuntimeClass
 from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects
@@ -29,6 +37,7 @@ ESSENTIAL: Final = frozenset({PODS.plural, NODES.plural})
 """Without these there is no snapshot."""
 
 _KEY_BYTES = 32
+_DEVICES: Final = "resource.k8s.io"
 
 
 def write(name: str, pieces: Iterable[bytes]) -> None:
@@ -89,6 +98,8 @@ KINDS: Final[Sequence[Resource]] = (
     Resource(LimitRange, "", "limitranges", namespaced=True),
     # Simulations make the pods that workloads lack, for which more of them is read than plugins look up.
     *(replace(each, type=_AS_WORKLOADS.get(each.kind, each.type)) for each in (*RESOURCES, CLAIM_TEMPLATES)),
+    POD_GROUPS,
+    CRD_POD_GROUPS,
     Resource(Deployment, "apps", "deployments", namespaced=True),
     Resource(DaemonSet, "apps", "daemonsets", namespaced=True),
     Resource(Job, "batch", "jobs", namespaced=True),
@@ -183,6 +194,6 @@ def pieces(snapshot: Snapshot, *, redact: bool = False, kept_labels: Collection[
     """
     if not redact:
         return document(snapshot.objects)
-    told = [(resource, obj) for resource, obj in snapshot.objects if not resource.rare]
+    told = [(resource, obj) for resource, obj in snapshot.objects if resource.group != _DEVICES]
     redaction = Redaction([obj for _, obj in told], secrets.token_bytes(_KEY_BYTES), kept_labels)
     return document((resource, redaction(obj)) for resource, obj in told)

@@ -1,0 +1,86 @@
+"""What `bayplan run` has the API server do, done at once: binds, ends of victims, what is written on pods."""
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from msgspec import structs
+
+from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from bayplan.plugins.preemption.victims import Budgets
+from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated, Reserved, Result, return_to_queue
+from bayplan.simulate.report import AttemptReport, PodReport
+from bayplan.simulate.step import Step
+from bayplan.simulate.written_status import write_status
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class Effects:
+    """Performs what follows from attempts; the simulator relies on it.
+
+    `changed` is called when something happened that may help who waits. Pods get a condition only where it
+    `keeps_conditions`.
+    """
+
+    cache: Cache
+    queue: SchedulingQueue
+    reports: Mapping[str, PodReport]
+    """By UID: an eviction is told of in the victim's."""
+    changed: Callable[[], None]
+    keeps_conditions: bool
+    evicted: set[str] = field(default_factory=set, init=False)
+
+    def __post_init__(self) -> None:
+        self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
+        self._budgets = Budgets(self._budget_lister, as_evicted=True)
+
+    def perform(self, attempt: Result) -> Step:
+        """Have everything happen that follows from an attempt; the step that it was."""
+        pod = attempt.pod
+        if isinstance(attempt, Reserved):
+            self.changed()
+            self.queue.done(pod.uid)
+            self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
+            return Step(pod, attempt.placement)
+        if isinstance(attempt, Nominated):
+            fit_error = attempt.fit_error
+            for other in attempt.displaced:
+                self._write_status(other, "")
+            self._write_status(pod, attempt.node_name, (UNSCHEDULABLE, fit_error.message))
+            return_to_queue(self.queue, attempt, fit_error.diagnosis, ends_nomination=False)
+            for victim in fit_error.victims:
+                self._evict(victim, pod)
+            return Step(pod, fit_error, fit_error.message)
+        if isinstance(attempt, Failed):
+            if attempt.exception is not None:
+                logger.debug("scheduling cycle failed pod=%r", pod.key, exc_info=attempt.exception)
+            self._write_status(pod, attempt.nomination, (attempt.reason, attempt.message))
+            return Step(pod, attempt.fit_error, attempt.message)
+        return Step(pod, None, attempt.message)
+
+    def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
+        # The scheduler itself reads of a status only the nomination.
+        write_status(self.queue, pod, nomination, condition if self.keeps_conditions else None)
+
+    def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
+        self.changed()
+        self.cache.remove_pod(victim.uid)
+        self.evicted.add(victim.uid)
+        self._charge_budgets(victim)
+        report = self.reports.get(victim.uid)
+        if report is not None:
+            report.attempts.append(AttemptReport(None, None, [], f"evicted to make room for {preemptor.key}", 0))
+        self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
+
+    def _charge_budgets(self, victim: PodInfo) -> None:
+        """Have the budgets that cover the pod allow one disruption less, as the API server does."""
+        for budget in self._budgets.covering(victim):
+            if budget.status.disruptions_allowed > 0:
+                status = structs.replace(budget.status, disruptions_allowed=budget.status.disruptions_allowed - 1)
+                self._budget_lister.set(structs.replace(budget, status=status))

@@ -1,0 +1,130 @@
+"""Pod groups in files: their pods are placed together, or none is."""
+
+import json
+
+import pytest
+
+from bayplan.config.load import default_configuration
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.simulator import Simulator
+
+NATIVE, CRD = "scheduling.k8s.io/v1beta1", "scheduling.x-k8s.io/v1alpha1"
+LABEL = "scheduling.x-k8s.io/pod-group"
+CLASS = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "high"},
+    "value": 1000,
+}
+
+
+def node(name, cpu):
+    return {"kind": "Node", "metadata": {"name": name}, "status": {"allocatable": {"cpu": cpu, "pods": 110}}}
+
+
+def gang(name, least, **spec):
+    policy = {"schedulingPolicy": {"gang": {"minCount": least}}}
+    return {"apiVersion": NATIVE, "kind": "PodGroup", "metadata": {"name": name}, "spec": {**policy, **spec}}
+
+
+def crd_gang(name, least):
+    return {"apiVersion": CRD, "kind": "PodGroup", "metadata": {"name": name}, "spec": {"minMember": least}}
+
+
+def pod(name, group=None, *, label=None, cpu=1, **spec):
+    containers = [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]
+    own = {} if group is None else {"schedulingGroup": {"podGroupName": group}}
+    labels = {} if label is None else {LABEL: label}
+    spec = {"schedulerName": "bayplan", "containers": containers, **own, **spec}
+    return {"kind": "Pod", "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+@pytest.fixture
+def report(tmp_path):
+    def report(*objects):
+        (tmp_path / "in.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        simulator = Simulator(default_configuration())
+        simulator.add(read_cluster([str(tmp_path / "in.json")]))
+        return simulator.run()
+
+    return report
+
+
+def placed(report):
+    return {each.name for each in report.pods if each.attempts[-1].node is not None}
+
+
+def message(report, name):
+    return next(each.attempts[-1].message for each in report.pods if each.name == name)
+
+
+@pytest.mark.parametrize("kind", ["native", "crd"])
+def test_a_gang_that_does_not_fit_is_not_placed_in_part(report, kind):
+    group, named = (gang("g", 3), {"group": "g"}) if kind == "native" else (crd_gang("g", 3), {"label": "g"})
+    pods = [pod(f"g{index}", **named) for index in range(3)]
+    small, large = report(node("n", 2), group, *pods), report(node("n", 3), group, *pods)
+    assert (placed(small), placed(large)) == (set(), {"g0", "g1", "g2"})
+    assert "minCount (3) cannot be satisfied: 2 scheduled" in message(small, "g0")
+    assert small.summary.unschedulable == 3
+
+
+def test_pods_of_a_group_that_is_nowhere_are_unschedulable_and_not_meant_to_wait(report):
+    found = report(node("n", 2), pod("a", "lost"))
+    assert message(found, "a") == 'waiting for pods\'s pod group "lost" to appear in scheduling queue'
+    assert (found.summary.unschedulable, found.summary.gated) == (1, 0)
+
+
+def test_pods_of_a_gang_that_lacks_some_are_unschedulable(report):
+    found = report(node("n", 2), gang("g", 2), pod("a", "g"))
+    assert message(found, "a") == "waiting for minCount pods from a gang to appear in scheduling queue"
+    assert (found.summary.unschedulable, found.summary.gated) == (1, 0)
+
+
+def test_a_gang_with_a_gated_pod_is_meant_to_wait(report):
+    found = report(node("n", 2), gang("g", 1), pod("a", "g"), pod("b", "g", schedulingGates=[{"name": "hold"}]))
+    assert (found.summary.unschedulable, found.summary.gated) == (0, 2)
+
+
+def test_the_label_groups_nobody_where_no_object_of_its_kind_is_given(report):
+    assert placed(report(node("n", 2), pod("a", label="g"))) == {"a"}
+
+
+def test_groups_of_both_kinds_may_have_one_name(report):
+    objects = [gang("g", 2), crd_gang("g", 1), pod("a", "g"), pod("b", label="g")]
+    assert placed(report(node("n", 2), *objects)) == {"b"}
+
+
+def test_a_gang_that_failed_is_tried_again_once_room_was_made(report):
+    # The victim leaves when the single pod preempts it, and the room that is left over is the gang's.
+    high, low = {"priorityClassName": "high"}, {"nodeName": "n"}
+    found = report(
+        CLASS,
+        node("n", 4),
+        gang("g", 2, **high),
+        pod("large", cpu=4, **low),
+        *[pod(f"g{index}", "g", **high) for index in range(2)],
+        pod("single", cpu=1, **high),
+    )
+    assert placed(found) >= {"g0", "g1"}
+
+
+def test_a_group_has_the_priority_of_its_class(report):
+    pods = [pod("a", "g", priorityClassName="high"), pod("b", "h")]
+    found = report(CLASS, node("n", 1), gang("h", 1), gang("g", 1, priorityClassName="high"), *pods)
+    assert placed(found) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("spec", "text"),
+    [
+        ({"schedulingPolicy": {"gang": {"minCount": 0}}}, "minCount: must be at least 1"),
+        ({"schedulingPolicy": {}}, "must have exactly one of basic and gang"),
+        ({"priorityClassName": "none"}, "no PriorityClass with name 'none' was found"),
+        ({"schedulingPolicy": {"gang": {"minCount": "many"}}}, "minCount"),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_refused_by_field(report, spec, text):
+    with pytest.raises(ClusterFileError, match="PodGroup") as refused:
+        report(gang("g", 1, **spec))
+    assert text in str(refused.value)
