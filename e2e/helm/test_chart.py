@@ -38,7 +38,7 @@ MONITORING = REPOSITORY / "docs" / "monitoring.md"
 PRODUCTION = CHART / "values-production.yaml"
 CONFIGURATIONS = ("preemption", "careful-preemption", "default-spreading")
 """The components with a configuration, in the order in which a kustomization with them makes what the chart makes."""
-HASH = re.compile(r"^(bayplan-config)-\w+$")
+HASH = re.compile(r"^(bayplan-config(-shadow)?)-\w{10}$")
 
 
 def _named(objects: Sequence[dict[str, Any]]) -> Named:
@@ -61,7 +61,7 @@ def _named(objects: Sequence[dict[str, Any]]) -> Named:
                 if "configMap" in volume:
                     volume["configMap"]["name"] = HASH.sub(r"\1", volume["configMap"]["name"])
         found[each["kind"], metadata["name"]] = each
-    assert len(found) >= 8
+    assert len(found) >= 6
     return found
 
 
@@ -91,6 +91,23 @@ def test_the_chart_makes_the_objects_of_the_components_that_are_switched_on(
     assert made.keys() == expected.keys()
     for key, each in expected.items():
         assert made[key] == each, key
+
+
+def test_a_shadow_is_the_overlay_of_that_name(control_plane: ControlPlane, tmp_path: Path) -> None:
+    expected = _named(kustomize(control_plane, OVERLAYS / "shadow"))
+    assert _named(template(tmp_path, _on("shadow"), namespace="bayplan-shadow")) == expected
+
+
+def test_a_shadow_decides_for_the_schedulers_that_the_values_name(tmp_path: Path) -> None:
+    values = {"shadow": {"enabled": True, "of": ["default-scheduler", "packer"]}}
+    (container,) = _pods(tmp_path, values)["spec"]["containers"]
+    assert [each for each in container["args"] if "--of" in each] == ["--of=default-scheduler", "--of=packer"]
+
+
+@pytest.mark.parametrize("switch", [each for each in SWITCHES if each != "guaranteed"])
+def test_a_shadow_goes_with_no_switch_for_what_it_does_not_do(tmp_path: Path, switch: str) -> None:
+    with pytest.raises(RuntimeError, match=rf"a shadow writes nothing, and {switch}\.enabled does not go with it"):
+        template(tmp_path, _on("shadow", switch), namespace="bayplan-shadow")
 
 
 def test_the_pod_monitor_takes_the_place_of_the_service_monitor(control_plane: ControlPlane, tmp_path: Path) -> None:

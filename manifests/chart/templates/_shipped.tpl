@@ -61,11 +61,33 @@ kinds that nobody watches yet, and so does PodTopologySpread by its defaultingTy
 {{- $found }}
 {{- end }}
 
-{{/* The objects of a file, as they are in this release: dict "root" $ "file" "base/rbac.yaml". */}}
+{{/*
+The objects of a file, as they are in this release: dict "root" $ "file" "base/rbac.yaml". One of `patches` that is of the
+same kind and name takes an object's place, or takes it away, by `$patch: delete`.
+*/}}
 {{- define "bayplan.shipped" -}}
 {{- range $document := splitList "\n---\n" (include "bayplan.file" .) }}
-{{ include "bayplan.object" (dict "root" $.root "object" (fromYaml $document)) }}
+{{- $object := fromYaml $document }}
+{{- range $patch := $.patches }}
+{{- if and (eq $patch.kind $object.kind) (eq $patch.metadata.name $object.metadata.name) }}{{ $object = $patch }}{{ end }}
 {{- end }}
+{{- if not (hasKey $object "$patch") }}
+{{ include "bayplan.object" (dict "root" $.root "object" $object) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* Has an object of a shadow, and what it names, be called "-shadow" at the end, as by kustomize's nameSuffix. */}}
+{{- define "bayplan.renamed" -}}
+{{- $named := list .metadata }}
+{{- with .roleRef }}{{ $named = append $named . }}{{ end }}
+{{- range .subjects }}{{ $named = append $named . }}{{ end }}
+{{- if eq .kind "Deployment" }}
+{{- $pods := .spec.template.spec }}
+{{- $_ := set $pods "serviceAccountName" (printf "%s-shadow" $pods.serviceAccountName) }}
+{{- range $pods.volumes }}{{ with .configMap }}{{ $named = append $named . }}{{ end }}{{ end }}
+{{- end }}
+{{- range $named }}{{ $_ := set . "name" (printf "%s-shadow" .name) }}{{ end }}
 {{- end }}
 
 {{/* One object with labels, and the namespace of the release wherever it names one: dict "root" $ "object" dict. */}}
@@ -73,6 +95,7 @@ kinds that nobody watches yet, and so does PodTopologySpread by its defaultingTy
 {{- $namespace := .root.Release.Namespace }}
 {{- $object := .object }}
 {{- $metadata := $object.metadata }}
+{{- if .root.Values.shadow.enabled }}{{ include "bayplan.renamed" $object }}{{ end }}
 {{- $_ := set $metadata "labels" (merge (fromYaml (include "bayplan.labels" .root)) ($metadata.labels | default dict)) }}
 {{- $clusterScoped := list "ClusterRole" "ClusterRoleBinding" "FlowSchema" "PriorityLevelConfiguration" "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" }}
 {{- if not (has $object.kind $clusterScoped) }}
