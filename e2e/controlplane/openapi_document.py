@@ -10,12 +10,28 @@ from typing import Any
 
 from e2e.controlplane.bayplan_process import REPOSITORY
 from e2e.controlplane.client import ApiClient
-from e2e.controlplane.plane import ControlPlane
+from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
+from e2e.controlplane.waiting import wait_until
+from e2e.gangs.objects import install_crd
 
 FILE = REPOSITORY / "operator/bayplan/simulate/openapi.json"
+OPTIONS = ControlPlaneOptions(feature_gates=("GenericWorkload",), served=("scheduling.k8s.io/v1beta1",))
+"""Whoever has a kind that is off by default has files with it as well."""
 _KINDS = "x-kubernetes-group-version-kind"
+_OF_CRD = "io.x-k8s.scheduling.v1alpha1.PodGroup"
 _KEPT = ("type", "format", "enum", "required", "$ref")
 _REFERENCE = "#/definitions/"
+
+
+def published(plane: ControlPlane, read: Collection[tuple[str, str]]) -> str:
+    """Returns the document of an API server with `OPTIONS`, once it tells of scheduler-plugins' PodGroup as well."""
+    install_crd(plane)
+
+    def is_told() -> bool:
+        return _OF_CRD in plane.client.request("GET", "/openapi/v2")["definitions"]
+
+    wait_until(is_told, "the CRD in the OpenAPI document")
+    return document(plane.client, read)
 
 
 def document(client: ApiClient, read: Collection[tuple[str, str]]) -> str:
@@ -72,8 +88,8 @@ def main() -> int:
     """Writes the file anew from an API server that is started for it."""
     from bayplan.simulate.openapi import READ  # noqa: PLC0415 - it may be the file that is broken
 
-    with ControlPlane.start() as plane:
-        FILE.write_text(document(plane.client, READ))
+    with ControlPlane.start(OPTIONS) as plane:
+        FILE.write_text(published(plane, READ))
     return 0
 
 

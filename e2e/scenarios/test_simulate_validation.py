@@ -3,8 +3,9 @@
 from typing import Any
 
 import pytest
+from e2e.conftest import StartControlPlane
 from e2e.controlplane.client import ApiClient, ApiError, path_of
-from e2e.controlplane.openapi_document import FILE, document
+from e2e.controlplane.openapi_document import FILE, OPTIONS, published
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.dry_runs import DRY_RUN
@@ -282,5 +283,5 @@ def test_a_workload_that_the_api_server_admits_is_admitted(
     assert published_errors(made["apiVersion"], made["kind"], made) == []
 
 
-def test_the_document_is_the_one_that_the_api_server_publishes(control_plane: ControlPlane) -> None:
-    assert document(control_plane.client, READ) == FILE.read_text()
+def test_the_document_is_the_one_that_the_api_server_publishes(start_control_plane: StartControlPlane) -> None:
+    assert published(start_control_plane(OPTIONS), READ) == FILE.read_text()

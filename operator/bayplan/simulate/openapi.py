@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from bayplan.api.kinds import NODES, PODS, RESOURCES
+from bayplan.api.kinds import CLAIM_TEMPLATES, CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES
 from bayplan.config.errors import FieldError, child, invalid, item, quote, required, unsupported
 from bayplan.simulate.field_rules import RULES
 from bayplan.simulate.workloads import WORKLOADS
@@ -21,7 +21,10 @@ READ: Final = frozenset(
     {
         ("scheduling.k8s.io/v1", "PriorityClass"),
         *WORKLOADS,
-        *((each.api_version, each.kind) for each in (NODES, PODS, *RESOURCES)),
+        *(
+            (each.api_version, each.kind)
+            for each in (NODES, PODS, POD_GROUPS, CRD_POD_GROUPS, CLAIM_TEMPLATES, *RESOURCES)
+        ),
     }
 )
 """The kinds that are checked, by apiVersion and kind."""
@@ -49,7 +52,7 @@ Schema = Mapping[str, Any]
 def published_errors(api_version: str, kind: str, value: object) -> list[FieldError]:
     """Return what is wrong with the fields of an object; no more than MOST_ERRORS.
 
-    Nothing is said of what other kinds hold, nor of kinds of groups that are not Kubernetes' own.
+    Nothing is said of what other kinds hold, nor of kinds of groups that are not Kubernetes' own but for PodGroups.
     """
     named = (api_version or "v1", kind)
     kinds = _kinds()
