@@ -4,7 +4,7 @@ import itertools
 
 from tests.builders import CREATED
 
-from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.pod_group_objects import (
     GangPolicy,
     PodGroupCondition,
@@ -31,6 +31,7 @@ def make_pod_group(
     topology_key: str = "",
     uid: str | None = None,
     condition: PodGroupCondition | None = None,
+    min_resources: dict[str, Quantity] | None = None,
 ) -> PodGroup:
     """A gang of at least so many pods, or without `least` a group of basic policy; `crd` is of scheduler-plugins."""
     policy = SchedulingPolicy(basic={}) if least is None else SchedulingPolicy(gang=GangPolicy(min_count=least))
@@ -44,7 +45,7 @@ def make_pod_group(
             resource_version="1",
             creation_timestamp=CREATED,
         ),
-        spec=PodGroupSpec(min_member=least) if crd else own,
+        spec=PodGroupSpec(min_member=least, min_resources=min_resources) if crd else own,
         status=PodGroupStatus(conditions=[condition] if condition is not None else None),
     )
     return read_pod_group(obj, GroupSource.CRD if crd else GroupSource.NATIVE)

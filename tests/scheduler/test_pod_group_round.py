@@ -10,6 +10,7 @@ from tests.cache_checks import assert_adds_up, digest
 from tests.group_builders import make_pod_group
 from tests.scheduler.group_scene import LARGE, GroupScene, nodes_of, rejection, told
 
+from bayplan.api.quantity import QuantityError
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.framework.status import Code
 from bayplan.queue.queued_pod import QueuedPodInfo
@@ -145,6 +146,33 @@ def test_members_of_a_group_of_the_crd_may_differ_and_no_preemption_is_spoken_of
     assert result.status is RoundStatus.SCHEDULED
     result = scene.run(make_pod_group(least=9, crd=True), scene.queued("1", group=None, labels=labels))
     assert result.message.endswith("remaining")
+
+
+class TestMinResources:
+    CRD = {"group": None, "labels": {POD_GROUP_LABEL: "g"}}  # noqa: RUF012  read only
+
+    def group(self, **amounts):
+        return make_pod_group(least=1, crd=True, min_resources=amounts)
+
+    def test_a_group_that_asks_for_more_than_all_nodes_have_free_is_not_tried(self, scene):
+        scene.bound("other", cpu="3")
+        decisions = []
+        group = self.group(cpu="6", memory="100Gi", **{"example.com/gpu": 1, "pods": 2})
+        result = scene.run(group, scene.queued("1", **self.CRD), decided=decisions.append)
+        gap = (
+            "resource gap: cpu 6000m where 5000m is free, example.com/gpu 1 where 0 is free, "
+            "memory 100Gi where 64Gi is free"
+        )
+        assert (result.message, told(result), decisions) == (gap, {"p0": gap}, [])
+
+    def test_what_its_members_on_nodes_take_counts_as_free(self, scene):
+        scene.bound("mine", cpu="3", labels=self.CRD["labels"])
+        assert scene.run(self.group(cpu="8", pods=220), scene.queued("1", **self.CRD)).status is RoundStatus.SCHEDULED
+        assert scene.run(self.group(pods=221), scene.queued("1", **self.CRD)).message.startswith("resource gap: pods")
+
+    def test_an_amount_that_cannot_be_read_is_named(self, scene):
+        with pytest.raises(QuantityError, match=r"spec\.minResources"):
+            scene.run(self.group(cpu="many"), scene.queued("1", **self.CRD))
 
 
 def test_members_that_may_not_preempt_are_told_so(scene):

@@ -21,6 +21,7 @@ from bayplan.scheduler.attempt import rejection_of_node
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
 from bayplan.scheduler.placement_search import UNSCHEDULABLE, NodeNames, Shortfall, Trial, search, shapes_of
+from bayplan.scheduler.resource_gap import resource_gap
 
 logger = logging.getLogger(__name__)
 
@@ -138,7 +139,8 @@ class PodGroupRound:
         if not waiting:
             yield RoundResult(RoundStatus.SKIPPED, "", (), list(self._skipped.values()))
             return
-        shortfall = yield from self._place(waiting)
+        gap = resource_gap(self.group, self.cache.nodes, self.cache.members.of(self.group.key).values())
+        shortfall = Shortfall(gap, (), waiting) if gap else (yield from self._place(waiting))
         if shortfall is None:
             yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, list(self._skipped.values()))
         else:
