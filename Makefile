@@ -31,7 +31,7 @@ LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle faults sweep conformance controlplane kubernetes openapi \
+.PHONY: help venv test unit coverage e2e soak oracle devices faults sweep conformance controlplane kubernetes openapi \
   compatibility image wheel lock sbom check docs format demo playground bench autoscaler autoscaler-short clean
 
 help: ## Show this list
@@ -73,6 +73,9 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py $(PYTEST_ARGS)
 	$(PYTEST) e2e/scenarios/test_same_decisions.py e2e/scenarios/test_simulate_foretells.py --seed $(SEED) --pods 200 $(PYTEST_ARGS)
 	$(BIN)/python -m tests.oracle.gangs.record --family at-random --seed $(SEED) --out build/oracle-$(SEED)/gangs
+
+devices: controlplane ## Compare the search for devices with kube-scheduler's own allocator on new random cases (SEED=2)
+	$(BIN)/python -m tests.devices.judge --seed $(SEED)
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)

@@ -91,6 +91,16 @@ def make_gpus(node, count=8, **fields):
     return make_slice(f"{node}-gpus", [device(f"gpu-{index}", **fields) for index in range(count)], node=node)
 
 
+def counter_set(amount):
+    """The counter set of a GPU with so many GiB."""
+    return {"name": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}
+
+
+def consumes(amount):
+    """What a device takes of `counter_set`, in GiB."""
+    return {"consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}]}
+
+
 def make_class(name="gpu", *expressions, config=()):
     """A class by CEL expressions."""
     selectors = [{"cel": {"expression": expression}} for expression in expressions]

@@ -3,6 +3,8 @@ from tests.devices.device_builders import (
     DRIVER,
     allocate,
     alternative,
+    consumes,
+    counter_set,
     device,
     devices_of,
     exactly,
@@ -94,14 +96,6 @@ def test_partitions_share_the_counters_of_their_device():
     assert allocate(slices, make_claim(exactly("r", 2))) == [[["n1/half-0", "n1/half-1"]]]
     assert allocate(slices, make_claim(exactly()), allocated=taken("half-1")) == [[["n1/half-0"]]]
     assert allocate(slices, make_claim(exactly("r", 3))) == [NONE]
-
-
-def counter_set(amount):
-    return {"name": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}
-
-
-def consumes(amount):
-    return {"consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": f"{amount}Gi"}}}]}
 
 
 def test_a_device_is_shared_up_to_its_capacity():

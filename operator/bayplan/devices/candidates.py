@@ -1,5 +1,6 @@
 """Which devices of a node a request can have, found out as the search comes to them."""
 
+from collections.abc import Iterator
 from typing import Final, NamedTuple, Protocol
 
 from bayplan.devices.allocated_state import AllocatedState
@@ -86,14 +87,14 @@ class Candidates:
     search comes to it. A request for all devices lists used ones too, and raises what fails at once.
     """
 
-    __slots__ = ("_complete", "_items", "_request", "_scanned", "_scene", "failed")
+    __slots__ = ("_complete", "_fails", "_items", "_request", "_scanned", "_scene")
 
     def __init__(self, scene: Scene, request: Request) -> None:
         self._scene = scene
         self._request = request
         self._items: list[tuple[Slot, AllocationError | None]] = []
         self._scanned = 0
-        self._complete = self.failed = False
+        self._complete = self._fails = False
 
     def at(self, place: int) -> tuple[Slot, AllocationError | None] | None:
         """The candidate at this place; None after the last."""
@@ -101,11 +102,26 @@ class Candidates:
             self._scan()
         return self._items[place] if place < len(self._items) else None
 
+    def look_at(self, devices: int) -> None:
+        """Look at the first devices of the node, so that what fails on them is raised."""
+        while self._scanned < devices:
+            self._scan()
+
     def count(self) -> int:
         """How many there are."""
         while not self._complete:
             self._scan()
         return len(self._items)
+
+    @property
+    def fails(self) -> bool:
+        """Whether any of them would end the attempt."""
+        self.count()
+        return self._fails
+
+    def offers(self) -> Iterator[Offer]:
+        """The devices that they are."""
+        return (slot.offer for slot, _ in self._items)
 
     @property
     def exclusive(self) -> frozenset[tuple[int, int, int]] | None:
@@ -130,7 +146,7 @@ class Candidates:
         except AllocationError as error:
             if self._request.all:
                 raise
-            self.failed = True
+            self._fails = True
             self._items.append((slot, error))
 
     def _will_do(self, slot: Slot) -> bool:

@@ -1,6 +1,7 @@
 """What the devices of a claim have in common, or must not: matchAttribute and distinctAttribute."""
 
-from collections.abc import Collection
+from collections import Counter
+from collections.abc import Collection, Iterable
 
 from bayplan.api.claim_objects import DeviceConstraint
 from bayplan.devices.offers import Offer, attribute_of
@@ -39,3 +40,10 @@ class Constraint:
     def remove(self) -> None:
         """Put the last device back."""
         self._values.pop()
+
+    def most(self, offers: Iterable[Offer]) -> int:
+        """How many of these devices go together at most: those with one value, or one of each value."""
+        values = [value for offer in offers if (value := attribute_of(offer, self.attribute)) is not None]
+        lists = sum(kind == "list" for kind, _ in values)
+        counts = Counter(value for value in values if value[0] != "list")
+        return len(counts) + lists if self._distinct else max(*counts.values(), min(lists, 1), 0)

@@ -15,9 +15,10 @@ from bayplan.devices.offers import CounterName, Kinds, Reads
 from bayplan.devices.pools import Pool, PoolIndex
 from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Request
 
-MAX_STEPS: Final = 20_000
-"""How many devices one search tries before it gives the node up."""
-_FEW_DEVICES: Final = 1024
+MAX_LOOKS: Final = 100_000
+"""How many times one search looks at a device or a request before it gives the node up."""
+_FEW_LOOKS: Final = 8192
+"""Up to so many looks all candidates of all requests are known before the search, which then fails early."""
 _LOOKS_A_CLOCK: Final = 64
 
 
@@ -54,13 +55,14 @@ class Search:
         self._allocated = allocated
         self._kinds = kinds
         self._is_over = is_over
-        self._steps = self._looked = 0
+        self._looked = 0
         self._slots: list[Slot] = []
         self._more = self._all_slots()
         self._candidates: dict[Request, Candidates] = {}
         self._booked: dict[PoolId, dict[CounterName, int]] = {}
         self._claims: Sequence[ClaimRequests] = ()
-        self._exceeded = self._prunes = False
+        self._exceeded = False
+        self._few = False
         self.picks: list[list[Pick]] = []
         self.chosen: dict[tuple[int, int], Request] = {}
 
@@ -71,14 +73,17 @@ class Search:
             AllocationError: a pool is being updated or invalid, or a selector or a capacity failed.
             SearchTimeoutError: there was not enough time.
         """
+        listed, before = self._listed(request), 0
         for pool in self._pools:
             if not pool.usable:
+                listed.look_at(before)
                 state = "being updated" if pool.incomplete else "invalid"
                 name = "/".join(pool.id)
                 raise AllocationError(
                     f"{request.text}: asks for all devices, but resource pool {name} is currently {state}"
                 )
-        return self._listed(request).count()
+            before += sum(len(each.devices) for each in pool.slices)
+        return listed.count()
 
     def run(self, claims: Sequence[ClaimRequests]) -> bool:
         """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.
@@ -89,7 +94,9 @@ class Search:
         """
         self._claims = claims
         self.picks = [[] for _ in claims]
-        if self._is_hopeless():
+        devices = sum(len(each.devices) for pool in self._pools for each in pool.slices)
+        self._few = devices * sum(len(each) for claim in claims for each in claim.requests) <= _FEW_LOOKS
+        if self._few and self._is_hopeless():
             return False
         stack = [self._advance(_Position(0, 0))] if claims else []
         while stack:
@@ -99,6 +106,7 @@ class Search:
             elif position.claim >= len(claims):
                 return True
             else:
+                self.look()
                 stack.append(self._advance(position))
         if self._exceeded:
             raise AllocationError("allocation max size exceeded")
@@ -114,13 +122,13 @@ class Search:
         return self._slots[number]
 
     def look(self) -> None:
-        """Count that a device was looked at.
+        """Count a step.
 
         Raises:
             SearchTimeoutError: there is no time left.
         """
         self._looked += 1
-        if self._looked % _LOOKS_A_CLOCK == 0 and self._is_over():
+        if self._looked > MAX_LOOKS or (self._looked % _LOOKS_A_CLOCK == 0 and self._is_over()):
             raise SearchTimeoutError
 
     def is_for_node(self, slot: Slot) -> bool:
@@ -148,33 +156,37 @@ class Search:
             known = self._candidates[request] = Candidates(self, request)
         return known
 
+    def _most(self, claim_index: int, request: Request) -> int:
+        """At most so many devices a request can have, by what there is and by each constraint alone."""
+        listed = self._listed(request)
+        most = listed.count()
+        # A request for all devices does not fail by a constraint: it ends the attempt.
+        for constraint in () if request.all else self._claims[claim_index].constraints:
+            if constraint.concerns(request.names):
+                most = min(most, constraint.most(listed.offers()))
+        return most
+
     def _is_hopeless(self) -> bool:
         """Whether some requests ask for more devices than there are candidates, so that no order helps.
 
-        It is only said where the search could have met no error instead.
+        It is only said where the search could not have met an error instead.
         """
-        if sum(len(each.devices) for pool in self._pools for each in pool.slices) > _FEW_DEVICES:
-            return False
-        hopeless = False
-        self._prunes = True
         demands: Counter[frozenset[tuple[int, int, int]]] = Counter()
-        for claim in self._claims:
-            most = 0
+        hopeless = False
+        for number, claim in enumerate(self._claims):
+            if sum(max(request.count for request in each) for each in claim.requests) > MAX_RESULTS:
+                return False
             for alternatives in claim.requests:
-                found = [self._listed(request).count() for request in alternatives]
+                listed = [self._listed(request) for request in alternatives]
+                found = [self._most(number, request) for request in alternatives]
+                if any(each.fails for each in listed) or (claim.constraints and any(r.all for r in alternatives)):
+                    return False
                 hopeless = hopeless or all(n < request.count for n, request in zip(found, alternatives, strict=True))
-                most += max(request.count for request in alternatives)
-                for request in alternatives:
-                    if self._listed(request).failed or (request.all and claim.constraints):
-                        self._prunes = False
-                if len(alternatives) == 1 and not alternatives[0].admin:
-                    exclusive = self._listed(alternatives[0]).exclusive
-                    if exclusive is not None:
-                        demands[exclusive] += alternatives[0].count
-            self._prunes = self._prunes and most <= MAX_RESULTS
+                places = listed[0].exclusive
+                if len(alternatives) == 1 and not alternatives[0].admin and places is not None:
+                    demands[places] += alternatives[0].count
         hopeless = hopeless or any(wanted > len(places) for places, wanted in demands.items())
-        hopeless = hopeless or sum(demands.values()) > len(frozenset[tuple[int, int, int]]().union(*demands))
-        return self._prunes and hopeless
+        return hopeless or sum(demands.values()) > len(frozenset[tuple[int, int, int]]().union(*demands))
 
     def _advance(self, at: _Position) -> Iterator[_Position]:
         """The steps that can follow; what one does is undone before the next."""
@@ -208,18 +220,20 @@ class Search:
 
     def _pick(self, at: _Position, request: Request) -> Iterator[_Position]:
         candidates = self._listed(request)
+        if self._few and not at.picked and not candidates.fails and self._most(at.claim, request) < request.count:
+            return
         failed: set[object] = set()
         place = at.start
         while (candidate := candidates.at(place)) is not None:
             place += 1
-            self.look()
-            self._steps += 1
-            if self._steps > MAX_STEPS:
-                raise SearchTimeoutError
-            if self._prunes and candidates.count() - place + 1 < request.count - at.picked:
+            # Too few are left, and none of them can fail otherwise.
+            left = candidates.count() - place + 1 if self._few else MAX_RESULTS
+            if left < request.count - at.picked and not candidates.fails:
                 return
             slot, error = candidate
             taken = at.claim in slot.taken if request.admin else slot.held or slot.taken
+            if not taken:
+                self.look()
             alike = None if taken or request.admin or slot.sharing else slot.alike
             if not taken and error is not None:
                 raise error

@@ -1,0 +1,128 @@
+import itertools
+
+import pytest
+from tests.devices.device_builders import (
+    allocate,
+    alternative,
+    consumes,
+    counter_set,
+    device,
+    devices_of,
+    exactly,
+    make_allocator,
+    make_claim,
+    make_gpus,
+    make_nodes,
+    make_slice,
+    still,
+)
+
+from bayplan.devices.allocator import AllocationError
+
+NONE = "cannot allocate all claims"
+
+
+def ticking(step):
+    """A clock that moves on at each look."""
+    return map(float, itertools.count(0, step)).__next__
+
+
+def test_asking_for_more_of_equal_devices_than_there_are_is_answered_without_trying_all_orders():
+    assert allocate([make_gpus("n1", 20)], make_claim(exactly("r", 21))) == [NONE]
+    spread = make_claim(*(exactly(f"r{i}", 1) for i in range(21)))
+    assert allocate([make_gpus("n1", 20)], spread) == [NONE]
+
+
+def test_devices_that_all_differ_are_answered_as_soon_as_their_number_is_too_small():
+    unlike = [device(f"gpu-{i}", capacity={"memory": {"value": f"{i}Gi"}}) for i in range(40)]
+    wants = {"capacity": {"requests": {"memory": "10Gi"}}}
+    assert allocate([make_slice("s", unlike)], make_claim(exactly("r", 31, **wants))) == [NONE]
+    assert allocate([make_slice("s", unlike)], make_claim(exactly("r", 30, **wants))) != [NONE]
+
+
+def test_a_search_without_end_gives_the_node_up_after_so_many_looks():
+    parts = [device(f"part-{i}", **consumes(10 + i)) for i in range(40)]
+    slices = [make_slice("parts", parts, count=2)]
+    slices.append(make_slice("counters", pool="n1", count=2, sharedCounters=[counter_set(100)]))
+    refused = allocate(slices, make_claim(exactly("r", 9)))
+    assert refused == ["timed out trying to allocate devices"]
+
+
+def test_an_attempt_that_takes_too_long_refuses_the_nodes_that_it_did_not_reach():
+    slices = [make_gpus(f"n{i}", i) for i in range(1, 9)]
+    allocator = make_allocator(slices)
+    nodes = make_nodes(*(f"n{i}" for i in range(1, 9)))
+    answers = allocator.allocate([make_claim(exactly())], nodes, ticking(0.06))
+    late = [hasattr(answer, "timed_out") and answer.timed_out for answer in answers]
+    assert late == sorted(late)
+    assert devices_of(answers[0]) == [["n1/gpu-0"]]
+    assert late[-1]
+
+
+def test_a_claim_of_many_alternatives_and_requests_needs_no_deep_stack():
+    alternatives = [alternative(f"a{i}", 1) for i in range(8)]
+    claims = [
+        make_claim(*({"name": f"r{r}", "firstAvailable": alternatives} for r in range(32)), name=f"c{c}")
+        for c in range(12)
+    ]
+    (found,) = allocate([make_gpus("n1", 400)], *claims)
+    assert [len(each) for each in found] == [32] * 12
+
+
+def test_more_devices_than_a_result_holds_unwind_to_an_alternative_that_fits():
+    claim = make_claim(
+        {"name": "first", "firstAvailable": [alternative("many", 32), alternative("few", 1)]}, exactly("r", 2)
+    )
+    assert allocate([make_gpus("n1", 40)], claim) == [[["n1/gpu-0", "n1/gpu-1", "n1/gpu-2"]]]
+
+
+@pytest.mark.parametrize(
+    ("counters", "consumed"),
+    [
+        ({"memory": {"value": "much"}}, {"memory": {"value": "1"}}),
+        ({"memory": {"value": "1"}}, {"memory": {"value": "1 GiB"}}),
+        ({"memory": {"value": "1"}}, {"cores": {"value": "1"}}),
+    ],
+)
+def test_counters_that_lie_make_the_pool_invalid_and_no_other(counters, consumed):
+    bad = device("part", consumesCounters=[{"counterSet": "c", "counters": consumed}])
+    slices = [
+        make_slice("counters", pool="n1", count=2, sharedCounters=[{"name": "c", "counters": counters}]),
+        make_slice("parts", [bad], count=2),
+    ]
+    assert allocate(slices, make_claim(exactly())) == ["invalid resource pools were encountered"]
+    assert allocate([*slices, make_slice("other", [device("x")], pool="other")], make_claim(exactly())) == [
+        [["other/x"]]
+    ]
+
+
+def test_a_generation_that_goes_back_hides_the_older_devices():
+    old = make_slice("old", [device("gpu-0")], generation=1)
+    new = make_slice("new", [device("gpu-1")], generation=2)
+    assert allocate([new, old], make_claim(exactly())) == [[["n1/gpu-1"]]]
+    replaced_elsewhere = make_slice("new", [device("gpu-1")], node="n2", pool="n1", generation=2, count=1)
+    assert allocate([make_slice("old", [device("gpu-0")], count=2), replaced_elsewhere], make_claim(exactly())) == [
+        NONE
+    ]
+
+
+def test_a_capacity_that_is_no_quantity_names_the_device():
+    slices = [make_slice("s", [device("gpu-0", capacity={"memory": {"value": "lots"}})])]
+    with pytest.raises(AllocationError, match=r"checking capacity for device .*/n1/gpu-0: .*not a quantity: 'lots'"):
+        allocate(slices, make_claim(exactly()))
+
+
+def test_a_selector_that_does_not_compile_is_told_when_a_device_is_looked_at():
+    claim = make_claim(exactly("r", 1, "nonsense"))
+    assert allocate([], claim) == [NONE]
+    with pytest.raises(AllocationError, match="claim ns/claim: selector #0: CEL compile error: cannot read nonsense"):
+        allocate([make_gpus("n1")], claim)
+
+
+def test_ten_thousand_full_slices_are_searched_no_further_than_needed():
+    one = [{"name": f"gpu-{i}"} for i in range(128)]
+    slices = [make_slice(f"s{i}", one, node=None, pool=f"p{i:05}", allNodes=True) for i in range(200)]
+    slices += [make_slice(f"t{i}", one, node=f"n{i}") for i in range(200)]
+    allocator = make_allocator(slices)
+    answers = allocator.allocate([make_claim(exactly("r", 32))], make_nodes("n1", "n2"), still)
+    assert [len(devices_of(each)[0]) for each in answers] == [32, 32]
