@@ -1,10 +1,13 @@
 import asyncio
+import logging
 
 import pytest
 from tests.controller.intake_scene import IntakeScene
 from tests.controller.kubernetes_api import PODS
 from tests.faults.faults import Refuse, Reset
 from tests.waiting import until
+
+from bayplan.api.backoff import ROLES_SECONDS, ServerContact
 
 
 @pytest.fixture
@@ -30,6 +33,33 @@ async def test_an_outage_is_over_within_seconds_of_the_api_servers_return(scene,
     assert max(delays) == longest
     assert (problems[0], problems[-1]) == (None, "pending pods cannot be listed")
     running.cancel()
+
+
+async def test_a_403_is_told_once_an_api_server_that_came_back_had_time_to_read_the_roles(scene, caplog):
+    caplog.set_level(logging.INFO)
+    now = 100.0
+    scene.list.contact = ServerContact("https://api.example.com", clock=lambda: now)
+
+    async def lines(fault):
+        caplog.clear()
+        scene.server.inject(fault, path=PODS, times=1)
+        assert not await scene.list.fill()
+        return [record.getMessage().partition(" server=")[0].partition(" reason=")[0] for record in caplog.records]
+
+    assert await lines(Reset()) == ["cannot reach the API server"]
+    now += 5.0
+    assert await lines(Refuse(403)) == ["the API server is reached again"]
+    now += ROLES_SECONDS - 0.1
+    assert await lines(Refuse(403)) == []
+    now += 0.2
+    assert await lines(Refuse(403)) == ["pending pods not listed, trying again later"]
+
+
+async def test_a_403_at_the_start_is_told_at_once(scene, caplog):
+    scene.list.contact = ServerContact("https://api.example.com")
+    scene.server.inject(Refuse(403), path=PODS, times=1)
+    assert not await scene.list.fill()
+    assert "pending pods not listed" in caplog.text
 
 
 async def test_it_is_compared_as_soon_as_that_is_asked_for(scene):

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
+from http import HTTPStatus
 
 import aiohttp
 import msgspec
@@ -171,13 +172,7 @@ class IntakeList:
                         self.on_went_back()
                     await in_slices(page.items or (), take)
         except (*_NO_ANSWER, AnswerError, BrokenStreamError, *DECODE_ERRORS) as error:
-            reason = f"{type(error).__name__}: {error}"
-            is_silent = isinstance(error, _NO_ANSWER)
-            self._away = is_silent or (isinstance(error, AnswerError) and is_away(error.status))
-            if is_silent and self.contact is not None:
-                self.contact.failed(reason)
-            is_told = self._away and self.contact is not None and self.contact.is_lost
-            level = V4 if is_told else logging.WARNING
+            level = self._level_of(error, reason := f"{type(error).__name__}: {error}")
             logger.log(level, "pending pods not listed, trying again later reason=%s", reason)
             return False
         finally:
@@ -185,6 +180,23 @@ class IntakeList:
         if self.contact is not None:
             self.contact.answered()
         return True
+
+    def _level_of(self, error: Exception, reason: str) -> int:
+        """Note whether the API server is away; returns the level at which it is told that there is no list.
+
+        Quiet in an outage, which is told once, and while a server that came back may not have read the roles yet.
+        """
+        is_silent = isinstance(error, _NO_ANSWER)
+        status = error.status if isinstance(error, AnswerError) else 0
+        self._away = is_silent or is_away(status)
+        if self.contact is None:
+            return logging.WARNING
+        if is_silent:
+            self.contact.failed(reason)
+        elif not self._away:
+            self.contact.answered()
+        is_early = status == HTTPStatus.FORBIDDEN and self.contact.has_unread_roles()
+        return V4 if is_early or (self._away and self.contact.is_lost) else logging.WARNING
 
     async def _fetch(self, metadata: ObjectMeta) -> None:
         _, pod = await fetch_pod(self.client, metadata.namespace, metadata.name)
