@@ -218,6 +218,13 @@ class TestTheKeyOfTheProfile:
         late = QueuedPodInfo(make_pod_info("late", cpu="1", labels={POD_GROUP_LABEL: "g"}), 0.0, 9)
         assert racks_of(scene.run(make_pod_group(least=3, crd=True), [late])) == {"x"}
 
+    def test_where_other_rules_keep_it_out_of_any_value_few_of_many_are_tried(self):
+        scene = fewest({f"r{number}": (4,) for number in range(500)}, topology_key=RACK)
+        members = scene.queued("1", "1", host_ports=[80])
+        decisions = []
+        assert len(racks_of(scene.run(make_pod_group(least=2), members, decided=decisions.append))) == 2
+        assert len(decisions) < 200
+
     def test_a_cordoned_rack_has_no_room(self):
         scene = fewest({"x": (4,), "y": (5,)}, topology_key=RACK)
         scene.cache.set_node(make_node("x-0", cpu=4, labels={RACK: "x"}, unschedulable=True))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from bayplan.groups.pod_group import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.topology_placement.domains import Domains, Shape
 
+_MOST_GUESSES: Final = 64
+"""So many sets are tried for a group that may stand anywhere: rules other than of room may keep it out of thousands."""
 _CANNOT: Final = "cannot determine domain for already scheduled pods"
 
 
@@ -123,15 +126,17 @@ class TopologyPlacementGenerator:
 
     def _fewest_nodes(self, domains: Domains, values: NDArray[np.intp], *, has_key: bool) -> Iterator[NodePlacement]:
         for value in domains.by_fewest_nodes(values).tolist():
-            yield NodePlacement(domains.fewest_rows(value), guess=True)
+            few, rows = domains.fewest_rows(value), domains.rows(value)
+            if len(few) < len(rows):
+                yield NodePlacement(few, guess=True)
             if has_key:
-                yield NodePlacement(domains.rows(value))
+                yield NodePlacement(rows)
 
     def _anywhere(
         self, each: Iterator[NodePlacement], domains: Domains, values: NDArray[np.intp], *, has_key: bool
     ) -> Iterator[NodePlacement]:
         """One value if it can be, else the fewest, else all nodes, on which alone it is told what is lacking."""
-        for placement in each:
+        for placement in islice(each, _MOST_GUESSES):
             yield placement._replace(guess=True)
         if has_key:
             chosen = domains.fewest(values)
