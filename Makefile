@@ -31,7 +31,7 @@ LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle devices faults sweep conformance controlplane kubernetes openapi \
+.PHONY: help venv test unit coverage e2e soak oracle devices expressions faults sweep conformance controlplane kubernetes openapi \
   compatibility image wheel lock sbom check docs format demo playground bench autoscaler autoscaler-short clean
 
 help: ## Show this list
@@ -76,6 +76,9 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 
 devices: controlplane ## Compare the search for devices with kube-scheduler's own allocator on new random cases (SEED=2)
 	$(BIN)/python -m tests.devices.judge --seed $(SEED)
+
+expressions: $(INSTALLED) ## Ask Kubernetes and bayplan about new random device selectors (SEED=2), and print where they differ
+	$(BIN)/python -m tests.cel.record --seed $(SEED)
 
 faults: $(INSTALLED) ## Run random sequences of faults in virtual time (COUNT=1000), and print what breaks a promise
 	$(BIN)/python -m tests.faults.sequences --count $(COUNT)

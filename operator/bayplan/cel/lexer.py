@@ -1,0 +1,136 @@
+"""Tokens of an expression."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bayplan.cel.errors import CompileError
+from bayplan.cel.numbers import Uint, int64_or_none
+
+_TOKEN = re.compile(
+    r"""(?P<blank>[ \t\r\n\f]+|//[^\n]*)
+    |(?P<double>[0-9]+\.[0-9]+(?:[eE][+-]?[0-9]+)?|[0-9]+[eE][+-]?[0-9]+|\.[0-9]+(?:[eE][+-]?[0-9]+)?)
+    |(?P<number>(?:0x[0-9a-fA-F]+|[0-9]+)[uU]?)
+    |(?P<name>[_a-zA-Z][_a-zA-Z0-9]*|`[^`\n]*`)
+    |(?P<sign>&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{}])""",
+    re.VERBOSE | re.DOTALL,
+)
+# Raw texts end at the first quotation mark; in others a backslash takes the next character with it.
+_QUOTED = re.compile(r"(?P<prefix>[bB][rR]|[rR][bB]?|[bB])?(?P<quote>\"{3}|'{3}|\"|')", re.DOTALL)
+_ESCAPE = re.compile(
+    r"""\\(?:(?P<plain>[abfnrtv\\?"'`])|[xX](?P<hex>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})
+    |u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|(?P<wrong>))""",
+    re.VERBOSE,
+)
+_PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_SURROGATES = range(0xD800, 0xE000)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `kind` is name, value, sign or end; `value` is what a literal stands for."""
+
+    kind: str
+    text: str
+    at: int
+    value: object = None
+
+
+def problem_at(text: str, at: int, message: str) -> CompileError:
+    """Return the error that shows `message` with the line it is about, as upstream does."""
+    line = text.count("\n", 0, at)
+    column = at - (text.rfind("\n", 0, at) + 1)
+    shown = text.split("\n")[line]
+    return CompileError(
+        f"compilation failed: ERROR: <input>:{line + 1}:{column + 1}: {message}\n | {shown}\n | {'.' * column}^"
+    )
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Yield the tokens of `text`, the last of kind `end`.
+
+    Raises:
+        CompileError: There is something that is no token.
+    """
+    at = 0
+    while at < len(text):
+        quoted = _QUOTED.match(text, at)
+        if quoted is not None:
+            end, value = _quoted_text(text, quoted)
+            yield Token("value", text[at:end], at, value)
+            at = end
+            continue
+        match = _TOKEN.match(text, at)
+        if match is None:
+            raise problem_at(text, at, f"Syntax error: token recognition error at: '{text[at]}'")
+        kind, piece = match.lastgroup, match[0]
+        if kind == "double":
+            yield Token("value", piece, at, float(piece))
+        elif kind == "number":
+            yield Token("number", piece, at)
+        elif kind != "blank":
+            yield Token(kind or "", piece, at)
+        at = match.end()
+    yield Token("end", "<EOF>", at)
+
+
+def number(text: str, token: Token, *, negative: bool = False) -> int:
+    """Return the integer that `token` is, of the kind it has.
+
+    Raises:
+        CompileError: It has no place in 64 bits.
+    """
+    piece = token.text
+    unsigned = piece[-1] in "uU"
+    digits = piece[:-1] if unsigned else piece
+    hexadecimal = digits.startswith("0x")
+    if len(digits) < 80:
+        value = int(digits, 16 if hexadecimal else 10)
+        if unsigned and not negative and value < 2**64:
+            return Uint(value)
+        signed = int64_or_none(-value if negative else value)
+        if not unsigned and signed is not None:
+            return signed
+    raise problem_at(text, token.at, f"invalid {'uint' if unsigned else 'int'} literal")
+
+
+def _quoted_text(text: str, opening: re.Match[str]) -> tuple[int, object]:
+    prefix, quote = (opening["prefix"] or "").lower(), opening["quote"]
+    raw = "r" in prefix
+    at = start = opening.end()
+    while not text.startswith(quote, at):
+        if at >= len(text) or (len(quote) == 1 and text[at] in "\r\n"):
+            raise problem_at(
+                text, opening.start(), f"Syntax error: token recognition error at: '{text[opening.start() : at]}'"
+            )
+        at += 1 if raw or text[at] != "\\" else 2
+    inner, is_bytes = text[start:at], "b" in prefix
+    try:
+        value = inner if raw else _ESCAPE.sub(lambda match: _unescaped(match, is_bytes=is_bytes), inner)
+    except ValueError as error:
+        raise problem_at(text, opening.start(), str(error)) from None
+    if not is_bytes:
+        return at + len(quote), value
+    # Escapes of bytes are kept apart from characters of the same number until here.
+    return at + len(quote), b"".join(
+        bytes((ord(each) - _BYTES,)) if ord(each) >= _BYTES else each.encode() for each in value
+    )
+
+
+_BYTES = 0x10FF00
+"""Private characters that stand for the bytes 0 to 255 while a literal of bytes is read."""
+
+
+def _unescaped(match: re.Match[str], *, is_bytes: bool) -> str:
+    if (plain := match["plain"]) is not None:
+        return _PLAIN.get(plain, plain)
+    if (octet := match["hex"] or match["octal"]) is not None:
+        code = int(octet, 16 if match["hex"] else 8)
+        return chr(code + _BYTES) if is_bytes else chr(code)
+    code_point = match["short"] or match["long"]
+    if code_point is None or is_bytes:
+        raise ValueError("unable to unescape string")
+    code = int(code_point, 16)
+    if code in _SURROGATES or code > 0x10FFFF:
+        raise ValueError("invalid unicode code point")
+    return chr(code)

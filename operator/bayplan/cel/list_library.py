@@ -1,0 +1,161 @@
+"""Functions on lists."""
+
+import itertools
+from collections.abc import Callable
+from functools import cmp_to_key
+from typing import Any
+
+from bayplan.cel.errors import EvaluationError, no_overload
+from bayplan.cel.functions import ORDERED, define
+from bayplan.cel.library import within
+from bayplan.cel.numbers import Uint
+from bayplan.cel.operators import calculate
+from bayplan.cel.times import Duration
+from bayplan.cel.values import NONE, Option, compared, contains, equal, orderable, sized
+
+
+@define("list(A).slice(int, int): list(A)")
+def _slice(items: list[Any], start: int, end: int) -> list[Any]:
+    if start < 0 or end < 0:
+        raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
+    if start > end:
+        raise EvaluationError(f"cannot slice({start}, {end}), start index must be less than or equal to end index")
+    if len(items) < end:
+        raise EvaluationError(f"cannot slice({start}, {end}), list is length {len(items)}")
+    return items[start:end]
+
+
+@define("list(dyn).flatten(): list(dyn)", "list(dyn).flatten(int): list(dyn)", complaint="target")
+def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
+    if depth < 0:
+        raise EvaluationError("level must be non-negative")
+    flat = items
+    # A list in a list is made by one level of the expression: more of them do not exist.
+    for _ in range(min(depth, 100)):
+        if not any(type(each) is list for each in flat):
+            break
+        sized(sum(len(each) if type(each) is list else 1 for each in flat))
+        flat = [inner for each in flat for inner in (each if type(each) is list else (each,))]
+    return flat
+
+
+def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
+    """Return `items` in the order of `keys`, which are of one kind.
+
+    Raises:
+        EvaluationError: They are not, or have no order.
+    """
+    if not keys:
+        return items
+    if not orderable(keys[0]):
+        raise EvaluationError("list elements must be comparable")
+    if len(keys) > 1 and any(type(each) is not type(keys[0]) for each in keys):
+        raise EvaluationError("list elements must have the same type")
+    order: Callable[[tuple[Any, Any], tuple[Any, Any]], int] = lambda a, b: compared(a[0], b[0])  # noqa: E731 - typed so
+    return [item for _, item in sorted(zip(keys, items, strict=True), key=cmp_to_key(order))]
+
+
+@define(*(f"list({kind}).sort(): list({kind})" for kind in ORDERED), complaint="name")
+def _sort(items: list[Any]) -> list[Any]:
+    return sorted_by(items, items)
+
+
+@define("lists.range(int): list(int)")
+def _range(length: int) -> list[int]:
+    if length < 0:
+        raise EvaluationError(f"lists.range: size must be non-negative, got {length}")
+    sized(length)
+    return list(range(length))
+
+
+@define("list(A).reverse(): list(A)")
+def _reversed(items: list[Any]) -> list[Any]:
+    return items[::-1]
+
+
+define("list(A).first(): optional(A)")(lambda items: Option(items[0]) if items else NONE)
+define("list(A).last(): optional(A)")(lambda items: Option(items[-1]) if items else NONE)
+
+
+@define("list(A).distinct(): list(A)")
+def _distinct(items: list[Any]) -> list[Any]:
+    within(len(items) ** 2)
+    unique: list[Any] = []
+    for each in items:
+        if not any(equal(each, other) for other in unique):
+            unique.append(each)
+    return unique
+
+
+@define(*(f"list({kind}).isSorted(): bool" for kind in ORDERED))
+def _is_sorted(items: list[Any]) -> bool:
+    return all(_unordered(a, b) != 1 for a, b in itertools.pairwise(items))
+
+
+def _unordered(left: Any, right: Any) -> int:
+    # Upstream looks at the order only, and an error is none.
+    try:
+        return compared(left, right)
+    except EvaluationError:
+        return 0
+
+
+def _sum(items: list[Any], zero: Any) -> Any:
+    total = zero
+    for each in items:
+        total = calculate("_+_", total, each)
+    return total
+
+
+for _kind, _zero in (("int", 0), ("uint", Uint(0)), ("double", 0.0), ("duration", Duration(0))):
+    define(f"list({_kind}).sum(): {_kind}")(lambda items, zero=_zero: _sum(items, zero))
+
+
+def _best(items: list[Any], name: str, worse: int) -> Any:
+    if not items:
+        raise EvaluationError(f"{name} called on empty list")
+    best = items[0]
+    for each in items[1:]:
+        if not orderable(each):
+            raise no_overload()
+        if _unordered(best, each) == worse:
+            best = each
+    return best
+
+
+define(*(f"list({kind}).max(): {kind}" for kind in ORDERED))(lambda items: _best(items, "max", -1))
+define(*(f"list({kind}).min(): {kind}" for kind in ORDERED))(lambda items: _best(items, "min", 1))
+
+
+@define("list(A).indexOf(A): int")
+def _index(items: list[Any], wanted: Any) -> int:
+    return next((at for at, each in enumerate(items) if equal(each, wanted)), -1)
+
+
+@define("list(A).lastIndexOf(A): int")
+def _last_index(items: list[Any], wanted: Any) -> int:
+    return next((at for at in range(len(items) - 1, -1, -1) if equal(items[at], wanted)), -1)
+
+
+@define("dyn.includes(dyn): bool")
+def _includes(target: Any, wanted: Any) -> bool:
+    if type(target) is list:
+        return any(equal(each, wanted) for each in target)
+    return equal(target, wanted) is True
+
+
+@define("sets.contains(list(A), list(A)): bool")
+def _contains(items: list[Any], part: list[Any]) -> bool:
+    within(len(items) * len(part))
+    return all(contains(items, each) for each in part)
+
+
+@define("sets.equivalent(list(A), list(A)): bool")
+def _equivalent(items: list[Any], others: list[Any]) -> bool:
+    return _contains(items, others) and _contains(others, items)
+
+
+@define("sets.intersects(list(A), list(A)): bool")
+def _intersects(items: list[Any], others: list[Any]) -> bool:
+    within(len(items) * len(others))
+    return any(contains(others, each) for each in items)

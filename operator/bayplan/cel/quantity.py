@@ -1,0 +1,124 @@
+"""Amounts as `quantity()` of an expression gives them: exact, signed, and integers only where upstream says so."""
+
+import re
+from functools import total_ordering
+from typing import Final
+
+from bayplan.cel.errors import EvaluationError
+from bayplan.cel.numbers import int64_or_none
+
+_GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[+-]?+[0-9]*+)")
+_EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,10})")
+_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+_SMALLEST: Final = -(2**63)
+_NANO: Final = 9
+_LONGEST: Final = 4096
+_MAX_BINARY = (2**63 - 1) * 10**_NANO
+_WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+
+
+@total_ordering
+class Quantity:
+    """An amount: `value` times ten to the power of `scale`, as apimachinery pkg/api/resource keeps it.
+
+    `small` says whether it is kept as an int64: only such a one may be an integer. `key` is the amount without zeros at
+    its end, which is the same for equal amounts.
+    """
+
+    __slots__ = ("key", "scale", "small", "value")
+
+    def __init__(self, value: int, scale: int, *, small: bool) -> None:
+        self.value, self.scale, self.small = value, scale, small
+        while value and value % 10 == 0:
+            value, scale = value // 10, scale + 1
+        self.key = (value, scale if value else 0)
+
+    @classmethod
+    def parse(cls, text: str) -> "Quantity":
+        """Return the amount in `text`; what is finer than a nano is rounded away from zero.
+
+        Raises:
+            EvaluationError: It is no quantity, or beyond what any device has.
+        """
+        match = _GRAMMAR.fullmatch(text)
+        if match is None or not text or len(text) > _LONGEST:
+            raise EvaluationError(_WRONG)
+        sign, whole, decimals, suffix = match.groups(default="")
+        exponent, binary = _exponents(suffix)
+        whole = whole.lstrip("0") or "0"
+        negative = sign == "-"
+        precision = 18 - len(whole) - len(decimals)
+        if suffix in _BINARY:
+            precision = -1 if decimals else 15 - len(whole) - int(binary * 3 / 10) - 1
+        digits = int(whole + decimals)
+        scale = exponent - len(decimals)
+        if precision >= 0 and scale >= -_NANO:
+            amount = digits << binary
+            return cls(-amount if negative else amount, scale, small=True)
+        if not whole.strip("0") and not decimals and not match[2]:
+            raise EvaluationError("unable to parse numeric part of quantity")
+        amount = digits << binary
+        if amount and scale < -_NANO:
+            amount, scale = -(-amount // 10 ** min(-_NANO - scale, 2 * _LONGEST)), -_NANO
+        if suffix in _BINARY and amount * 10 ** (_NANO + scale) > _MAX_BINARY:
+            amount, scale = 2**63 - 1, 0
+        return cls(-amount if negative else amount, scale, small=False)
+
+    def plus(self, other: "Quantity", sign: int = 1) -> "Quantity":
+        """Return the sum, or with `sign` -1 the difference."""
+        # Upstream's sign of the smallest int64 overflows, and it stays what it is.
+        addend = other.value if sign > 0 or (other.small and other.value == _SMALLEST) else -other.value
+        if self.small and other.small:
+            if not other.value:
+                return self
+            if not self.value:
+                return Quantity(addend, other.scale, small=True)
+        scale = min(self.scale, other.scale)
+        left, right = self.value * _power(self.scale - scale), addend * _power(other.scale - scale)
+        amount = left + right
+        fits = all(int64_or_none(each) is not None for each in (left, right, amount))
+        return Quantity(amount, scale, small=self.small and other.small and fits)
+
+    def as_int64(self) -> int | None:
+        """Return the integer that it is kept as, if it is."""
+        if not self.small or self.scale < 0 or self.scale > _NANO * 2:
+            return None
+        return int64_or_none(self.value * 10**self.scale)
+
+    def as_float(self) -> float:
+        """Return the nearest floating-point number, or one beside it."""
+        return float(self.value) * 10.0**self.scale if self.scale else float(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Quantity and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __lt__(self, other: "Quantity") -> bool:
+        (left, left_scale), (right, right_scale) = self.key, other.key
+        scale = min(left_scale, right_scale)
+        return left * _power(left_scale - scale) < right * _power(right_scale - scale)
+
+    def compare(self, other: "Quantity") -> int:
+        """Return -1, 0 or 1."""
+        return 0 if self.key == other.key else -1 if self < other else 1
+
+
+def _power(exponent: int) -> int:
+    return int(10**exponent)
+
+
+def _exponents(suffix: str) -> tuple[int, int]:
+    if suffix in _BINARY:
+        return 0, _BINARY[suffix]
+    if suffix in _DECIMAL:
+        return _DECIMAL[suffix], 0
+    match = _EXPONENT.fullmatch(suffix)
+    if match is None:
+        raise EvaluationError("unable to parse quantity's suffix")
+    exponent = int(match[1])
+    if abs(exponent) > _LONGEST:
+        raise EvaluationError("unable to parse quantity's suffix")
+    return exponent, 0

@@ -1,0 +1,66 @@
+"""Selectors of devices: expressions that were compiled once and are asked for many devices."""
+
+from typing import Any, Final
+
+from bayplan.cel.compiler import Compiler, Path
+from bayplan.cel.device import Device
+from bayplan.cel.errors import EvaluationError
+from bayplan.cel.macros import Code
+from bayplan.cel.parser import parse
+from bayplan.cel.values import kind_of
+
+MOST_STEPS: Final = 1_000_000
+"""resource.k8s.io/v1 CELSelectorExpressionMaxCost. A step is a node of the expression, which costs 1 upstream, too."""
+
+_UNCONVERTED: Final = {
+    "string": "unsupported native conversion from string to 'bool'",
+    "int": "unsupported type conversion from 'int' to bool",
+    "uint": "unsupported type conversion from 'uint' to bool",
+    "double": "type conversion error from Double to 'bool'",
+    "list": "type conversion error from list to 'bool'",
+    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
+    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
+}
+
+
+class Selector:
+    """A compiled expression.
+
+    `paths` has what it reads of a device: `("attributes", domain, name)`, `("capacity", domain, name)`, `("driver",)`
+    and `("allowMultipleAllocations",)`. It is None when names are worked out or gone through, so that any may be read.
+    Devices that agree in what stands there get the same answer.
+    """
+
+    __slots__ = ("_code", "_variables", "expression", "paths")
+
+    def __init__(self, expression: str, code: Code, variables: int, paths: frozenset[Path] | None) -> None:
+        self.expression = expression
+        self.paths = paths
+        self._code = code
+        self._variables: list[Any] = [None] * variables
+
+    def matches(self, device: Device) -> bool:
+        """Return whether the device is selected.
+
+        Raises:
+            EvaluationError: The expression has no value for it, or one that is no bool.
+        """
+        if device.problem:
+            raise EvaluationError(device.problem)
+        value = self._code([device, MOST_STEPS, *self._variables])
+        if value is True or value is False:
+            return value
+        kind = kind_of(value)
+        why = _UNCONVERTED.get(kind, f"type conversion error from '{kind}' to 'bool'")
+        raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {why}")
+
+
+def compile_selector(expression: str) -> Selector:
+    """Return the selector that `expression` is; there is no I/O, and time is linear in its length.
+
+    Raises:
+        CompileError: It is none; the message is upstream's where that is known.
+    """
+    compiler = Compiler(expression)
+    code = compiler.code(parse(expression))
+    return Selector(expression, code, compiler.size - 2, compiler.read())

@@ -1,0 +1,138 @@
+"""Functions on texts."""
+
+from typing import Any
+
+from bayplan.cel.errors import EvaluationError
+from bayplan.cel.functions import define
+from bayplan.cel.regex import Regex, regex
+from bayplan.cel.regex_syntax import RegexError
+from bayplan.cel.values import sized
+
+_SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002"
+_SPACE += "\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+_LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
+_UPPER = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
+_ESCAPES = str.maketrans(
+    {
+        "\a": "\\a",
+        "\b": "\\b",
+        "\f": "\\f",
+        "\n": "\\n",
+        "\r": "\\r",
+        "\t": "\\t",
+        "\v": "\\v",
+        "\\": "\\\\",
+        '"': '\\"',
+    }
+)
+
+define("string.contains(string): bool", complaint="")(lambda text, part: part in text)
+define("string.startsWith(string): bool", complaint="")(str.startswith)
+define("string.endsWith(string): bool", complaint="")(str.endswith)
+define("string.lowerAscii(): string")(lambda text: text.translate(_LOWER))
+define("string.upperAscii(): string")(lambda text: text.translate(_UPPER))
+define("string.trim(): string")(lambda text: text.strip(_SPACE))
+define("strings.quote(string): string")(lambda text: f'"{text.translate(_ESCAPES)}"')
+
+
+def _out_of_range(index: int) -> EvaluationError:
+    return EvaluationError(f"index out of range: {index}")
+
+
+@define("string.charAt(int): string")
+def _char_at(text: str, index: int) -> str:
+    if not 0 <= index <= len(text):
+        raise _out_of_range(index)
+    return text[index : index + 1]
+
+
+@define("string.indexOf(string): int", "string.indexOf(string, int): int")
+def _index_of(text: str, part: str, offset: int = 0) -> int:
+    if offset < 0:
+        raise _out_of_range(offset)
+    if not part:
+        return min(offset, len(text))
+    return text.find(part, offset)
+
+
+@define("string.lastIndexOf(string): int")
+def _last_index_of(text: str, part: str) -> int:
+    return text.rfind(part)
+
+
+@define("string.lastIndexOf(string, int): int")
+def _last_index_before(text: str, part: str, offset: int) -> int:
+    if offset < 0:
+        raise _out_of_range(offset)
+    if not part:
+        return min(offset, len(text))
+    if offset >= len(text):
+        return -1
+    return text.rfind(part, 0, offset + len(part))
+
+
+@define("string.replace(string, string): string", "string.replace(string, string, int): string")
+def _replace(text: str, old: str, new: str, times: int = -1) -> str:
+    sized(len(text) + text.count(old) * len(new) if times else 0)
+    return text.replace(old, new, times if -1 <= times < 2**31 else -1)
+
+
+@define("string.split(string): list(string)", "string.split(string, int): list(string)")
+def _split(text: str, separator: str, most: int = -1) -> list[str]:
+    if most == 0:
+        return []
+    if not separator:
+        pieces = list(text)
+        return pieces if most < 0 or most >= len(pieces) else [*pieces[: most - 1], text[most - 1 :]]
+    return text.split(separator, most - 1 if 0 < most < 2**31 else -1)
+
+
+@define("string.substring(int): string", "string.substring(int, int): string")
+def _substring(text: str, start: int, end: int | None = None) -> str:
+    if end is None:
+        if not 0 <= start <= len(text):
+            raise _out_of_range(start)
+        return text[start:]
+    if start > end:
+        raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
+    for index in (start, end):
+        if not 0 <= index <= len(text):
+            raise _out_of_range(index)
+    return text[start:end]
+
+
+@define("list(string).join(): string", "list(string).join(string): string")
+def _join(pieces: list[Any], separator: str = "") -> str:
+    for each in pieces:
+        if type(each) is not str:
+            raise EvaluationError("join: invalid input")
+    sized(sum(map(len, pieces)) + len(separator) * len(pieces))
+    return separator.join(pieces)
+
+
+def compiled(pattern: str, prefix: str = "") -> Regex:
+    """Return the regular expression, with `prefix` before the error if there is one.
+
+    Raises:
+        EvaluationError: It is none.
+    """
+    try:
+        return regex(pattern)
+    except RegexError as error:
+        raise EvaluationError(f"{prefix}{error}") from None
+
+
+@define("matches(string, string): bool", "string.matches(string): bool", complaint="name")
+def _matches(text: str, pattern: str) -> bool:
+    return compiled(pattern).found(text)
+
+
+@define("string.find(string): string")
+def _find(text: str, pattern: str) -> str:
+    spans = compiled(pattern, "Illegal regex: ").spans(text, 1)
+    return text[slice(*spans[0])] if spans else ""
+
+
+@define("string.findAll(string): list(string)", "string.findAll(string, int): list(string)")
+def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
+    return [text[start:end] for start, end in compiled(pattern, "Illegal regex: ").spans(text, max(most, -1))]

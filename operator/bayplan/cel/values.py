@@ -1,0 +1,264 @@
+"""The values of expressions: what kind each is of, equality and order, and what is found in containers.
+
+A value is a bool, int, Uint, float, str, bytes, None, list, dict, Quantity, Semver, Duration, Timestamp, Kind or
+Option. Booleans among the keys of a dict are wrapped, as Python takes True for 1.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+from bayplan.cel.errors import EvaluationError, LimitExceededError, no_overload
+from bayplan.cel.numbers import Uint
+from bayplan.cel.quantity import Quantity
+from bayplan.cel.semver import Semver
+from bayplan.cel.times import Duration, Timestamp
+
+_LEAST_POWER: Final = -4
+_MOST_POWER: Final = 5
+
+LARGEST: Final = 100_000
+"""No text or list is longer: an expression of 10 KiB could otherwise make one that fills the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What type() gives."""
+
+    name: str
+
+
+class Option:
+    """An optional value; without one its `value` is NOTHING."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+NOTHING: Final = object()
+NONE: Final = Option(NOTHING)
+
+
+class Domains(dict[str, dict[str, Any]]):
+    """Attributes or capacities by domain: a domain that is not there has none, which is no error."""
+
+    __slots__ = ()
+
+    def __missing__(self, domain: str) -> dict[str, Any]:
+        return {}
+
+
+KINDS: Final[dict[type, str]] = {
+    bool: "bool",
+    int: "int",
+    Uint: "uint",
+    float: "double",
+    str: "string",
+    bytes: "bytes",
+    type(None): "null_type",
+    list: "list",
+    dict: "map",
+    Domains: "map",
+    Quantity: "kubernetes.Quantity",
+    Semver: "kubernetes.Semver",
+    Duration: "google.protobuf.Duration",
+    Timestamp: "google.protobuf.Timestamp",
+    Kind: "type",
+    Option: "optional_type",
+}
+
+NUMBERS: Final = frozenset((int, Uint, float))
+MAPS: Final = frozenset((dict, Domains))
+_ORDERED: Final = frozenset((bool, str, bytes, Duration, Timestamp))
+# What upstream's own Equal of these types refuses to compare, instead of calling it different.
+_STRICT: Final = frozenset((Quantity, Semver))
+
+
+def kind_of(value: object) -> str:
+    """Return the name of the type of `value`."""
+    return KINDS[type(value)]
+
+
+def equal(left: Any, right: Any) -> bool | None:  # noqa: PLR0911 - the kinds differ in what equal means
+    """Return whether two values are equal, or None where upstream has no answer."""
+    a, b = type(left), type(right)
+    if a is b:
+        if a is list:
+            # An element without an answer counts as equal: common/types/list.go.
+            return len(left) == len(right) and all(equal(x, y) is not False for x, y in zip(left, right, strict=True))
+        if a is dict or a is Domains:
+            return _equal_maps(left, right)
+        if a is Option:
+            if left.value is NOTHING or right.value is NOTHING:
+                return left.value is right.value
+            return equal(left.value, right.value)
+        return bool(left == right)
+    if a in NUMBERS and b in NUMBERS:
+        return bool(left == right)
+    if a in _STRICT and right is not None:
+        return None
+    return _equal_maps(left, right) if a in MAPS and b in MAPS else False
+
+
+def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool | None:
+    if len(left) != len(right):
+        return False
+    undecided = False
+    for key, value in left.items():
+        other = right.get(key, NOTHING)
+        same = False if other is NOTHING else equal(value, other)
+        if same is False:
+            return False
+        undecided |= same is None
+    return None if undecided else True
+
+
+def compared(left: Any, right: Any) -> int:
+    """Return -1, 0 or 1, for numbers of any kind or two values of one kind.
+
+    Raises:
+        EvaluationError: The values have no order.
+    """
+    a, b = type(left), type(right)
+    if (a in NUMBERS and b in NUMBERS) or (a is b and a in _ORDERED):
+        if left < right:
+            return -1
+        if left > right:
+            return 1
+        if (a is float and math.isnan(left)) or (b is float and math.isnan(right)):
+            raise EvaluationError("NaN values cannot be ordered")
+        return 0
+    raise no_overload()
+
+
+def orderable(value: object) -> bool:
+    """Return whether values of the kind of `value` have an order at all."""
+    return type(value) in NUMBERS or type(value) in _ORDERED
+
+
+def key_of(value: Any) -> Any:
+    """Return what stands for `value` among the keys of a dict.
+
+    Raises:
+        EvaluationError: It can be no key.
+    """
+    kind = type(value)
+    if kind is str or kind in NUMBERS:
+        return value
+    if kind is bool:
+        return (value,)
+    raise EvaluationError(f"unsupported key type: {kind_of(value)}")
+
+
+def keys(mapping: dict[Any, Any]) -> Iterator[Any]:
+    """Yield the keys of a dict as values."""
+    for key in mapping:
+        yield key[0] if type(key) is tuple else key
+
+
+def shown(value: Any) -> str:
+    """Return a value as upstream shows it in errors."""
+    kind = type(value)
+    if kind is bool:
+        return "true" if value else "false"
+    if kind is float:
+        return shown_double(value)
+    if kind is list:
+        return f"[{', '.join(map(shown, value))}]"
+    return str(value)
+
+
+def shown_double(value: float) -> str:
+    """Return a number as Go's %g shows it."""
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
+    exact = Decimal(repr(value)).normalize()
+    power = exact.adjusted()
+    if not value or _LEAST_POWER <= power <= _MOST_POWER:
+        return f"{exact:f}"
+    sign, digits, _ = exact.as_tuple()
+    first, rest = digits[0], "".join(map(str, digits[1:]))
+    return f"{'-' if sign else ''}{first}{'.' if rest else ''}{rest}e{'-' if power < 0 else '+'}{abs(power):02d}"
+
+
+def member(value: Any, key: Any) -> Any:
+    """Return what `value` has at `key`.
+
+    Raises:
+        EvaluationError: It has nothing there.
+    """
+    kind = type(value)
+    if kind is Option:
+        return NONE if value.value is NOTHING else optional_member(value.value, key)
+    found = _found(value, key)
+    if found is NOTHING:
+        raise EvaluationError(f"{'index out of bounds' if kind is list else 'no such key'}: {shown(key)}")
+    return found
+
+
+def optional_member(value: Any, key: Any) -> Option:
+    """Return what `value` has at `key`, if anything, as an Option.
+
+    Raises:
+        EvaluationError: The key is of a kind that `value` never has.
+    """
+    if type(value) is Option:
+        if value.value is NOTHING:
+            return NONE
+        value = value.value
+    found = _found(value, key)
+    return NONE if found is NOTHING else Option(found)
+
+
+def has_member(value: Any, key: str) -> bool:
+    """Return what has() says."""
+    return optional_member(value, key) is not NONE
+
+
+def _found(value: Any, key: Any) -> Any:
+    kind = type(value)
+    if kind is dict:
+        return value.get(key_of(key), NOTHING)
+    if kind is Domains:
+        return value[key] if type(key) is str else {}
+    if kind is list:
+        index = _index(key)
+        return value[index] if 0 <= index < len(value) else NOTHING
+    return NOTHING
+
+
+def _index(key: Any) -> int:
+    kind = type(key)
+    if kind is int or (kind is Uint and key < 2**63) or (kind is float and key.is_integer() and abs(key) < 2**63):
+        return int(key)
+    if kind in NUMBERS:
+        raise EvaluationError(f"unsupported index value {shown(key)} in list")
+    raise EvaluationError(f"unsupported index type '{kind_of(key)}' in list")
+
+
+def contains(container: Any, value: Any) -> bool:
+    """Return what `value in container` says.
+
+    Raises:
+        EvaluationError: It is no container.
+    """
+    kind = type(container)
+    if kind is list:
+        return any(equal(value, each) for each in container)
+    if kind in MAPS:
+        return key_of(value) in container
+    raise no_overload()
+
+
+def sized(length: int) -> None:
+    """Stop the evaluation if a text or list of `length` would be too large to make.
+
+    Raises:
+        LimitExceededError: It would.
+    """
+    if length > LARGEST:
+        raise LimitExceededError
