@@ -11,7 +11,7 @@ from msgspec import UNSET
 from bayplan.cli.queue import waiting_pods
 from bayplan.explain.explanation import Explanation, change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
-from bayplan.live.answers import DecisionItem, ExplanationAnswer, QueueItem, SimulationAnswer
+from bayplan.live.answers import DecisionItem, ExplanationAnswer, GroupItem, PodName, QueueItem, SimulationAnswer
 from bayplan.shown_text import counted, shortened
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
     is_gated = answer.queue is not None and answer.queue.queue == "gated"
     when = "without its gate" if is_gated else "now" if answer.node is None else "would go now"
     yield from lines(f"  {when}", answer.explanation)
+    group = answer.group
+    if group is not None and group.first_without is not None and group.missing is not None:
+        yield from lines(f"  first without room: {_named(group.first_without)}", group.missing)
     if answer.queue is not None:
         yield f"  waits: {_waits(answer.queue)}"
     if answer.nomination is not None:
@@ -64,7 +67,7 @@ def asked_lines(answer: SimulationAnswer) -> Iterator[str]:
 
 def _verdict(answer: ExplanationAnswer) -> str:
     """Say in a line what is, and the one thing that would change it."""
-    queue, explanation = answer.queue, answer.explanation
+    queue = answer.queue
     if answer.node is not None:
         how = "bound to" if answer.state == "bound" else "being bound to"
         return f"{how} {shown(answer.node)}, {_decided(answer)}"
@@ -72,12 +75,41 @@ def _verdict(answer: ExplanationAnswer) -> str:
         return f"waits for room on {shown(answer.nomination.node)}, which is kept for it{_evicted(answer.decision)}"
     if queue is None:
         return "is being tried at the moment"
+    return _why_it_waits(answer, queue)
+
+
+def _why_it_waits(answer: ExplanationAnswer, queue: QueueItem) -> str:
+    explanation = answer.explanation
+    if answer.group is not None and (waits := _waits_with(answer.group)):
+        return waits
     if queue.queue == "gated":
         then = "fits nowhere" if explanation.chosen is None else f"goes to {shown(explanation.chosen.node)}"
         return f"gated, {queue.message}; without that it {then}"
     if explanation.chosen is not None:
         return _tried_again(answer, shown(explanation.chosen.node))
     return f"waits, no node fits{_what_would_help(explanation)}"
+
+
+def _waits_with(group: GroupItem) -> str:
+    """Say what keeps the pod's group from being placed, and what would change that; "" if nothing does."""
+    name, least = shown(f"{group.namespace}/{group.name}"), group.least
+    there = group.on_nodes + group.waiting
+    if least is None:
+        return f"waits for pod group {name}: there is no such PodGroup of {group.kind}"
+    if group.gated is not None:
+        return f"waits with pod group {name}, which the scheduling gates of pod {_named(group.gated)} hold back"
+    if there < least:
+        return f"waits with pod group {name}, which has {there:,} of {least:,} pods: {least - there:,} more must come"
+    if (fit := group.fit or 0) >= least:
+        return ""
+    told = f"waits with pod group {name}, of which {fit:,} pods fit and {least:,} must"
+    if group.first_without is None or group.missing is None:
+        return f"{told}: {shortened(group.message, _LONGEST_MESSAGE)}"
+    return f"{told}; {_named(group.first_without)} does not{_what_would_help(group.missing)}"
+
+
+def _named(pod: PodName) -> str:
+    return shown(f"{pod.namespace}/{pod.name}")
 
 
 def _tried_again(answer: ExplanationAnswer, node: str) -> str:

@@ -214,6 +214,27 @@ class AttemptItem(_Answer, frozen=True):
     milliseconds: float
 
 
+class GroupItem(_Answer, frozen=True):
+    """The pod group of a pod that waits; `kind` is its API version, and `least` is None if there is no such object.
+
+    `fit` counts those on nodes and those that would find one now. Where these are too few, `first_without` is the first
+    that finds none and `missing` says why, or `message` says what keeps all of them from being tried.
+    """
+
+    kind: str
+    namespace: str
+    name: str
+    on_nodes: int
+    waiting: int
+    least: int | None = None
+    fit: int | None = None
+    gated: PodName | None = None
+    """The first member with a scheduling gate, which holds back all."""
+    first_without: PodName | None = None
+    missing: Explanation | None = None
+    message: str = ""
+
+
 class ExplanationAnswer(_Answer, frozen=True):
     """Why a pod is where it is, or nowhere; `explanation` is worked out now, for a bound pod as if it were not.
 
@@ -239,6 +260,8 @@ class ExplanationAnswer(_Answer, frozen=True):
     explanation: Explanation
     decision: DecisionItem | None = None
     scheduled_at: str | None = None
+    group: GroupItem | None = None
+    """The pod group of a pod that waits."""
 
 
 class SimulationAnswer(_Answer, frozen=True):

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache, CacheSnapshot
+from bayplan.cache.group_members import PodGroupKey, group_key
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing
 from bayplan.cache.pod_info import PodInfo
@@ -205,6 +206,10 @@ class WaitingPodsCopy:
         return next(
             (each for each in self._queued if each.pod_info.name == name and each.pod_info.namespace == namespace), None
         )
+
+    def members_of(self, key: PodGroupKey) -> list[PodInfo]:
+        """Return the pods that name this group, of those that stood in the queue."""
+        return [each.pod_info for each in self._queued if group_key(each.pod_info.pod) == key]
 
     def page(self, start: int, limit: int) -> QueueAnswer:
         """Return so many pods from the one at place `start` on."""

@@ -1,6 +1,6 @@
 """Why a pod is where it is, or nowhere, by the engine that schedules, on a copy of the cluster."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final
@@ -14,8 +14,10 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explain import Explainer
 from bayplan.framework.runtime import Framework
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.live.answers import AttemptItem, DecisionItem, ExplanationAnswer, Nomination, WakingEvent
 from bayplan.live.cluster_view import ClusterCopy, WaitingPodsCopy
+from bayplan.live.group_item import group_item
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
@@ -58,19 +60,20 @@ def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], n
     raise RefusedQuestionError(HTTPStatus.NOT_FOUND, text)
 
 
-def engine_of(copy: ClusterCopy, cache: Cache, nominator: Nominator, profile: str) -> tuple[SchedulingCycle, Framework]:
-    """Make an engine for the copy.
+def engine_of(
+    copy: ClusterCopy, cache: Cache, nominator: Nominator, profile: str
+) -> tuple[SchedulingCycle, Mapping[str, Framework]]:
+    """Make an engine for the copy, which has such a profile among its own.
 
     Raises:
         RefusedQuestionError: there is no such profile.
     """
     frameworks = build_frameworks(copy.configuration, cache.nodes, cache.listers, nominator)
-    framework = frameworks.get(profile)
-    if framework is None:
+    if profile not in frameworks:
         ours = ", ".join(frameworks)
         text = f"the pod is for the scheduler {profile[:253]!a}, and this one schedules for {ours}"
         raise RefusedQuestionError(HTTPStatus.NOT_FOUND, text)
-    return SchedulingCycle(cache.nodes, nominator, frameworks.values()), framework
+    return SchedulingCycle(cache.nodes, nominator, frameworks.values()), frameworks
 
 
 def explanation_answer(
@@ -79,6 +82,8 @@ def explanation_answer(
     found: Found,
     waiting: WaitingPodsCopy,
     *,
+    in_flight: Sequence[PodInfo],
+    groups: PodGroups | None,
     state: str,
     nominated_for: float | None,
     attempts: list[FailedAttempt],
@@ -93,10 +98,9 @@ def explanation_answer(
         cache.remove_pod(pod.uid)
     nominator = copy.nominator()
     profile = pod.pod.spec.scheduler_name
-    cycle, framework = engine_of(copy, cache, nominator, profile)
-    # What is kept with a pod of its shape belongs to the engine that schedules, and a node that it names is the answer
-    # of an earlier decision.
-    asked = PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name="")))
+    cycle, frameworks = engine_of(copy, cache, nominator, profile)
+    framework = frameworks[profile]
+    asked = _anew(pod)
     now = cycle.schedule(asked, framework)
     outcome = now.outcome
     item, ahead = (None, []) if found.queued is None else waiting.of_pod(found.queued)
@@ -105,6 +109,13 @@ def explanation_answer(
         rejectors = item.rejected_by
     else:
         rejectors = sorted(outcome.diagnosis.rejector_plugins) if isinstance(outcome, FitError) else []
+    explanation, group = Explainer(cache.nodes).explain(now), None
+    key = None if groups is None or found.node is not None else groups.of(pod)
+    if groups is not None and key is not None:
+        members = [*waiting.members_of(key), *(each for each in in_flight if groups.of(each) == key)]
+        unplaced = [_anew(each) for each in members if each.pod.spec.scheduler_name in frameworks]
+        unplaced = [each for each in unplaced if cache.node_of(each.uid) is None]
+        group = group_item(key, groups.get(key), unplaced, cache=cache, cycle=cycle, frameworks=frameworks)
     return ExplanationAnswer(
         namespace=pod.namespace,
         name=pod.name,
@@ -117,10 +128,17 @@ def explanation_answer(
         nomination=None if node is None or nominated_for is None else Nomination(node, round(nominated_for, 1)),
         attempts=[_attempt(each) for each in attempts],
         message=outcome.message if isinstance(outcome, FitError) else None,
-        explanation=Explainer(cache.nodes).explain(now),
+        explanation=explanation,
         decision=decision,
         scheduled_at=_scheduled_at(pod.pod),
+        group=group,
     )
+
+
+def _anew(pod: PodInfo) -> PodInfo:
+    # What is kept with a pod of its shape belongs to the engine that schedules, and a node that it names is the answer
+    # of an earlier decision.
+    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name="")))
 
 
 def _scheduled_at(pod: Pod) -> str | None:

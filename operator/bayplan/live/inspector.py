@@ -181,6 +181,8 @@ class LiveInspector:
                     cache,
                     found,
                     waiting,
+                    in_flight=in_flight,
+                    groups=self.queue.groups,
                     state=state,
                     nominated_for=self.queue.nominator.age(uid),
                     attempts=self.recent.attempts_on(uid),

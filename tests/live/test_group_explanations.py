@@ -1,0 +1,88 @@
+"""What the running scheduler says of a pod that waits with its pod group, the one thing that would change it first."""
+
+import msgspec
+import pytest
+from tests.builders import make_pod_info
+from tests.group_builders import make_pod_group
+from tests.live.live_scene import LiveScene
+
+from bayplan.cache.group_members import GroupSource
+from bayplan.cli.explanation_lines import live_lines
+from bayplan.live.answers import ExplanationAnswer
+
+
+def scene_with(*, least=4, exists=True):
+    scene = LiveScene()
+    scene.node("n0", cpu="4")
+    scene.groups.serve(GroupSource.NATIVE)
+    if exists:
+        scene.groups.set(make_pod_group("g", least=least))
+    return scene
+
+
+async def first_line(scene, name="p0"):
+    return next(live_lines(msgspec.convert(await scene.explain(name), ExplanationAnswer)))
+
+
+async def test_a_member_says_how_many_fit_and_what_the_first_without_room_misses():
+    scene = scene_with()
+    for name in ("p0", "p1", "p2", "p3"):
+        scene.pod(name, cpu="2", group="g")
+    before = scene.held()
+    group = (await scene.explain("p0"))["group"]
+    assert (group["least"], group["fit"], group["onNodes"], group["waiting"]) == (4, 2, 0, 4)
+    assert group["firstWithout"] == {"namespace": "default", "name": "p2"}
+    assert group["missing"]["groups"][0]["causes"][0]["mostFree"] == 0
+    assert await first_line(scene) == (
+        "default/p0: waits with pod group default/g, of which 2 pods fit and 4 must; default/p2 does not"
+        ": NodeResourcesFit: cpu, asked 2000m, most free 0m on n0 (n0)"
+    )
+    assert scene.held() == before
+
+
+async def test_members_on_nodes_count_and_those_behind_the_first_without_room_are_tried():
+    scene = scene_with()
+    scene.cache.set_pod(make_pod_info("b", cpu="1", node="n0", group="g"))
+    for name, cpu in (("p0", "9"), ("p1", "1"), ("p2", "1"), ("p3", "9")):
+        scene.pod(name, cpu=cpu, group="g")
+    group = (await scene.explain("p1"))["group"]
+    assert (group["fit"], group["firstWithout"]["name"]) == (3, "p0")
+
+
+async def test_a_member_whose_group_is_not_there_says_so():
+    scene = scene_with(exists=False)
+    scene.pod("p0", group="g")
+    assert await first_line(scene) == (
+        "default/p0: waits for pod group default/g: there is no such PodGroup of scheduling.k8s.io/v1beta1"
+    )
+
+
+async def test_a_member_of_a_group_with_too_few_pods_says_how_many_are_missing():
+    scene = scene_with(least=3)
+    scene.pod("p0", group="g")
+    assert await first_line(scene) == (
+        "default/p0: waits with pod group default/g, which has 1 of 3 pods: 2 more must come"
+    )
+
+
+@pytest.mark.parametrize("asked", ["p0", "held"])
+async def test_a_member_of_a_group_with_a_gated_pod_names_that_pod(asked):
+    scene = scene_with(least=1)
+    scene.pod("p0", group="g")
+    scene.pod("held", group="g", gates=["team/ready"])
+    assert await first_line(scene, asked) == (
+        f"default/{asked}: waits with pod group default/g, which the scheduling gates of pod default/held hold back"
+    )
+
+
+async def test_a_group_that_fits_waits_as_a_pod_does():
+    scene = scene_with(least=2)
+    for name in ("p0", "p1"):
+        scene.pod(name, group="g")
+    assert await first_line(scene) == "default/p0: waits to be tried, fits on n0 now"
+
+
+async def test_a_pod_without_a_group_has_none():
+    scene = scene_with()
+    scene.pod("p0")
+    assert (await scene.explain("p0"))["group"] is None
