@@ -9,7 +9,17 @@ from tests.scheduler.scene import Scene
 from bayplan.api.response import ApiResponse
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
-from bayplan.framework.status import SUCCESS, Code, Status, WaitFor, Write
+from bayplan.framework.status import (
+    SUCCESS,
+    Code,
+    EffectError,
+    Exchange,
+    Notice,
+    Request,
+    Status,
+    WaitFor,
+    Write,
+)
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.pre_bind import PreBindError, perform_effects
 
@@ -224,3 +234,58 @@ async def test_a_stop_leaves_the_pod_to_whoever_schedules_next(scene):
     scene.scheduler.stop()
     await settle(scene)
     assert (scene.binder.bindings, scene.said()) == ([], [])
+
+
+def exchange(*steps, told=None):
+    """One that makes these steps and keeps what it is told."""
+
+    def conversation():
+        for step in steps:
+            if isinstance(step, Exception):
+                raise step
+            answer = yield step
+            if told is not None:
+                told.append(answer)
+
+    return Exchange(conversation, lambda: None, "about")
+
+
+GET = Request("GET", "/x", "x")
+
+
+async def test_an_exchange_is_told_the_answer_to_each_request():
+    requests, told = Requests(body=b"[]"), []
+    put = Request("PATCH", "/y", "y", {"a": 1}, "application/merge-patch+json", versioned=True)
+    assert await outcome(requests, exchange(GET, 0.001, put, told=told)) == "done"
+    assert [(call.method, call.path, call.body, call.versioned) for call in requests.calls] == [
+        ("GET", "/x", None, False),
+        ("PATCH", "/y", b'{"a":1}', True),
+    ]
+    assert [each and each.body for each in told] == [b"[]", None, b"[]"]
+
+
+async def test_an_exchange_that_fails_ends_it_with_its_text():
+    requests = Requests()
+    message = await outcome(requests, exchange(GET, EffectError("no way"), GET), WRITE)
+    assert message == 'running PreBind plugin "Plugin": no way'
+    assert len(requests.calls) == 1
+
+
+async def test_an_exchange_hears_what_was_answered_even_if_the_pod_is_not_wanted_any_more():
+    requests, told = Requests(), []
+    assert await outcome(requests, exchange(GET, GET, told=told), is_wanted=lambda: not requests.calls) == "done"
+    assert (len(requests.calls), len(told)) == (1, 1)
+
+
+async def test_an_exchange_tells_events():
+    notice, told = Notice("Normal", "Reason", "Scheduling", "note"), []
+    await perform_effects(Requests(), [("Plugin", [exchange(notice)])], lambda: True, notify=told.append)
+    assert told == [notice]
+
+
+async def test_what_no_bind_waits_for_is_performed_and_what_fails_is_logged(scene, caplog):
+    scene.scheduler.later.perform(exchange(GET))
+    scene.scheduler.later.perform(exchange(EffectError("no way")))
+    await settle(scene)
+    assert [call.path for call in scene.requests.calls] == ["/x"]
+    assert "a write was given up about='about' problem=no way" in caplog.text

@@ -135,7 +135,11 @@ class ScoreTotals:
         return changed
 
     def _start_over(self) -> None:
-        capacity, calls, skipped = self._nodes.capacity, self._framework.calls, self._skipped
+        capacity, calls = self._nodes.capacity, self._framework.calls
+        plugins = [each.plugin for each in self._framework.scores]
+        found_nothing = {each.name for each in plugins if each.traits.scores_what_it_found} - self._state.keys()
+        self._zero |= found_nothing
+        skipped = self._skipped | found_nothing
         self._active = [
             RawScore(entry, capacity, calls) for entry in self._framework.scores if entry.plugin.name not in skipped
         ]

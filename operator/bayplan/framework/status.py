@@ -1,13 +1,15 @@
 """What plugins answer, what they declare of it so that it can be kept, and what they want done before a bind."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
+
+from bayplan.api.response import ApiResponse
 
 
 class Code(IntEnum):
@@ -140,6 +142,8 @@ class Traits:
     """What its filter fails with where a profile switches its PreFilter off; "" if it does without."""
     reads_pre_filter_later: bool = False
     """Whether its PreScore, score, Reserve and PreBind fail with that as well."""
+    scores_what_it_found: bool = False
+    """Whether it scores 0 wherever its PreFilter left nothing under its name in the state; then it is not asked."""
     without_pre_score: str = ""
     """What its score fails with where a profile switches its PreScore off; "" if it does without."""
 
@@ -160,6 +164,7 @@ class Write:
     path: str
     body: dict[str, Any]
     about: str
+    waits: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,10 +178,63 @@ class WaitFor:
     condition: Callable[[], Status | None]
     timeout_seconds: float
     about: str
+    waits: ClassVar[bool] = True
 
 
-Effect = Write | WaitFor
-"""One step before a bind; a plugin's steps are performed in their order."""
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request of an exchange; the body is JSON if it is no bytes. A `versioned` one is not repeated after a 409."""
+
+    method: str
+    path: str
+    about: str
+    body: Any = None
+    content_type: str = "application/json"
+    versioned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """An Event about the pod."""
+
+    kind: Literal["Normal", "Warning"]
+    reason: str
+    action: str
+    note: str
+
+
+class EffectError(Exception):
+    """An exchange failed, and the bind with it; the text is the user's."""
+
+
+Conversation = Generator[Request | Notice | float, ApiResponse | None, None]
+"""Yields requests, to each of which it is sent the answer, None if there is none; Events; and seconds to wait for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Requests of which each depends on the answers before; `about` names what it is for.
+
+    It may end after any answer, when the pod is not wanted any more or the process ends, and is then closed. Where
+    nothing is written, as in simulations, `assume` brings about what it would have. One that `waits` for others may
+    take minutes.
+    """
+
+    begin: Callable[[], Conversation]
+    assume: Callable[[], None]
+    about: str
+    waits: bool = False
+
+
+class Afterwards:
+    """Takes exchanges that no bind waits for, from plugins at any time; who owns the plugins sets `perform`."""
+
+    def __init__(self, perform: Callable[[Exchange], None] = lambda exchange: None) -> None:
+        self.perform = perform
+
+
+Effect = Write | WaitFor | Exchange
+"""One step before a bind; a plugin's steps are performed in their order. Where one `waits`, it may take minutes."""
 
 
 class ResourceScore(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -119,6 +119,9 @@ _TEXTS: Final[Mapping[str, str]] = {
     "bayplan_kubelet_rejections_total": (
         "Number of pods of this scheduler that the kubelet of their node did not admit, by its reason."
     ),
+    "bayplan_pre_bind_notices_total": (
+        "Number of Events of plugins about pods that were about to be bound, by their reason."
+    ),
     "bayplan_config_last_reload_successful": (
         "Whether the last configuration that was read is in force; 0 means that it was refused."
     ),
@@ -245,6 +248,9 @@ class Metrics:
         )
         self.kubelet_rejections = _counter(
             "bayplan_kubelet_rejections_total", "reason", preset=((reason,) for reason in sorted(KUBELET_REASONS))
+        )
+        self.pre_bind_notices = _counter(
+            "bayplan_pre_bind_notices_total", "reason", preset=(("BindingConditionsPending",), ("DeviceTakenTwice",))
         )
         # The configuration.
         self.config_is_newest = _gauge("bayplan_config_last_reload_successful")

@@ -33,13 +33,17 @@ WrittenCondition = tuple[str, str]
 
 
 class ApiCall(msgspec.Struct, frozen=True, gc=False):
-    """One request: what to send where; `about` names the object for logs."""
+    """One request: what to send where; `about` names the object for logs.
+
+    A `versioned` one names the version that it changes: after a 409 it is of no use to send it again.
+    """
 
     method: str
     path: str
     body: bytes | None
     content_type: str
     about: str
+    versioned: bool = False
 
 
 def pod_path(namespace: str, name: str) -> str:

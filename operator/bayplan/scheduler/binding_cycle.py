@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Diagnosis, Status
+from bayplan.framework.status import Diagnosis, Notice, Status
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
@@ -191,10 +191,15 @@ class BindingCycle:
 
         started, status = self.clock(), ERROR_LABEL
         try:
-            await perform_effects(self.dispatcher, reserved.steps, is_wanted, performed)
+            notify = partial(self._notify, reserved.pod)
+            await perform_effects(self.dispatcher, reserved.steps, is_wanted, performed, notify)
             status = SUCCESS_LABEL
         finally:
             calls.report("PreBind", status, self.clock() - started)
+
+    def _notify(self, pod: PodInfo, notice: Notice) -> None:
+        self.metrics.pre_bind_notices.add(notice.reason)
+        self.recorder.noticed(pod, notice)
 
     def _pre_bind_ended(self, task: asyncio.Task[None], reserved: Reserved) -> None:
         self._pre_binding.discard(task)
@@ -207,7 +212,8 @@ class BindingCycle:
         It goes on without, as it can (upstream: schedule_one.go bindingCycle, NominatedNodeNameForExpectation).
         """
         pod, node_name = reserved.pod, reserved.binding.node_name
-        if not self.announces or pod.pod.status.nominated_node_name == node_name:
+        waits = any(each.waits for _, effects in reserved.steps for each in effects)
+        if not (waits and self.announces) or pod.pod.status.nominated_node_name == node_name:
             return
         reserved.announced = True
         if not await self.failures.conditions.expected_on(pod, node_name):

@@ -25,7 +25,9 @@ _REST_SECONDS = (5.0, 10.0, *[30.0] * 19)
 
 BINDS: Final = 48
 OTHERS: Final = 24
-"""So many binds, and of each other kind of call, are under way at most; of one namespace two thirds of that."""
+"""So many binds, and of each other kind of call, are under way at most; of one namespace two thirds of that.
+
+Of requests before binds there are two for each claim that gets devices: these have twice as many."""
 
 _FEW: Final = 3
 """So many patches, and Events that say why pods wait: very many of them take no more than their share."""
@@ -89,7 +91,7 @@ class Dispatcher:
         self._broken = asyncio.Event()
         make = partial(TurnTasks, slow_seconds=slow_seconds, broken=lambda name: self._broken.set())
         self._binds = make(BINDING, binds, freed=self._bind_freed)
-        self._requests = make("request", others, freed=self._settled.set)
+        self._requests = make("request", 2 * others, freed=self._settled.set)
         self._patching = make(
             STATUS_PATCH, others, freed=self._settled.set, limit=lambda rank: others if rank else min(_FEW, others)
         )

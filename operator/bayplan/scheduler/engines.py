@@ -8,6 +8,7 @@ from bayplan.api.client import ApiClient
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Afterwards
 from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
@@ -50,6 +51,7 @@ class EngineBuilder:
     metrics: Metrics
     clock: Callable[[], float]
     waiting_pods: WaitingPods = field(default_factory=WaitingPods, init=False)
+    afterwards: Afterwards = field(default_factory=Afterwards, init=False)
 
     def build(self, configuration: SchedulerConfiguration) -> Engine:
         """Make the engine of a configuration; what its plugins look up becomes wanted of the cache's listers.
@@ -65,6 +67,7 @@ class EngineBuilder:
             cache.listers,
             self.nominator,
             waiting_pods=self.waiting_pods,
+            afterwards=self.afterwards,
             metrics=self.metrics,
         )
         cycle = SchedulingCycle(cache.nodes, self.nominator, frameworks.values())

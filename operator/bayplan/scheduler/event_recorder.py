@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import Notice
 from bayplan.scheduler.api_calls import JSON, MERGE_PATCH, ApiCall, rfc3339_micro
 
 logger = logging.getLogger(__name__)
@@ -110,6 +111,10 @@ class EventRecorder:
         """Record that the pod was bound; a pod is bound once, so this is never a series."""
         note = f"Successfully assigned {pod.key} to {node_name}"
         self._create(pod, ("Normal", "Scheduled", "Binding"), note, self._now())
+
+    def noticed(self, pod: PodInfo, notice: Notice) -> None:
+        """Record what a plugin has to say of a pod before its bind."""
+        self._create(pod, (notice.kind, notice.reason, notice.action), notice.note, self._now())
 
     def taken(self, pod: PodInfo) -> None:
         """Record that somebody else bound the pod, once a minute over all pods: two schedulers may have one name."""

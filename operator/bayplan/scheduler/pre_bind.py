@@ -1,6 +1,7 @@
 """What comes before a bind: the wait for Permit plugins, then the effects of PreBind plugins."""
 
 import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -10,11 +11,13 @@ import msgspec
 
 from bayplan.config.fields import format_duration
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
-from bayplan.framework.status import Effect, Status, WaitFor, Write
+from bayplan.framework.status import Effect, EffectError, Exchange, Notice, Request, Status, WaitFor, Write
 from bayplan.metrics.instruments import Histogram
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.attempt import Reserved
 from bayplan.scheduler.dispatcher import Dispatcher
+
+logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE_SECONDS = 0.05
 _MAX_PAUSE_SECONDS = 1.0
@@ -30,11 +33,12 @@ async def perform_effects(
     steps: Sequence[tuple[str, Sequence[Effect]]],
     is_wanted: Callable[[], bool],
     performed: Callable[[str, str, float], None] = lambda plugin, status, seconds: None,
+    notify: Callable[[Notice], None] = lambda notice: None,
 ) -> None:
     """Perform each plugin's effects in order, until all are done, one fails, or the pod is no longer wanted.
 
     Nothing is undone: what was written is found again by the pod's next attempt. `performed` receives how each plugin's
-    effects ended, as a status code's label, and their seconds.
+    effects ended, as a status code's label, and their seconds; `notify` the Events that they tell.
 
     Raises:
         PreBindError: an effect failed; no other follows.
@@ -48,6 +52,8 @@ async def perform_effects(
                     return
                 if isinstance(effect, Write):
                     await _write(dispatcher, effect)
+                elif isinstance(effect, Exchange):
+                    await perform_exchange(dispatcher, effect, is_wanted, notify)
                 else:
                     await _wait(effect, is_wanted)
             status = SUCCESS_LABEL
@@ -55,6 +61,65 @@ async def perform_effects(
             raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
         finally:
             performed(plugin, status, perf_counter() - started)
+
+
+async def perform_exchange(
+    dispatcher: Dispatcher, exchange: Exchange, is_wanted: Callable[[], bool], notify: Callable[[Notice], None]
+) -> None:
+    """Have the conversation to its end; what was answered it is always told, even if nobody wants the pod any more.
+
+    Raises:
+        PreBindError: it failed.
+    """
+    conversation = exchange.begin()
+    try:
+        step = next(conversation)
+        while is_wanted():
+            answer = None
+            if isinstance(step, Request):
+                answer = await dispatcher.request(_call(step))
+            elif isinstance(step, Notice):
+                notify(step)
+            else:
+                await asyncio.sleep(step)
+            step = conversation.send(answer)
+    except StopIteration:
+        return
+    except EffectError as error:
+        raise PreBindError(str(error)) from error
+    finally:
+        conversation.close()
+
+
+class LaterExchanges:
+    """Performs what plugins have to write that no bind waits for, at once and beside all else; what fails is logged."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def perform(self, exchange: Exchange) -> None:
+        """Begin an exchange."""
+        task = asyncio.create_task(self._perform(exchange), name="afterwards")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        """End what is under way: who schedules next finds what was written."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def _perform(self, exchange: Exchange) -> None:
+        try:
+            await perform_exchange(self._dispatcher, exchange, lambda: True, lambda notice: None)
+        except Exception as error:  # noqa: BLE001  nobody else would hear of it
+            logger.warning("a write was given up about=%r problem=%s", exchange.about, error)
+
+
+def _call(request: Request) -> ApiCall:
+    body = request.body
+    encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
+    return ApiCall(request.method, request.path, encoded, request.content_type, request.about, request.versioned)
 
 
 async def _write(dispatcher: Dispatcher, write: Write) -> None:

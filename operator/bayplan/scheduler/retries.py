@@ -49,7 +49,7 @@ class Retries:
                 answer, problem = await _try(client, call, turn)
             if answer is None:
                 continue
-            if answer.status not in MAY_PASS or (answer.status == 409 and call.method != "PATCH"):
+            if answer.status not in MAY_PASS or (answer.status == 409 and (call.method != "PATCH" or call.versioned)):
                 break
             if patch is None and answer.is_refused_by_admission:
                 break

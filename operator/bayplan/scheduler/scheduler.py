@@ -23,6 +23,7 @@ from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
 from bayplan.scheduler.group_attempts import GroupRounds
+from bayplan.scheduler.pre_bind import LaterExchanges
 from bayplan.scheduler.preemption import PreemptionExecutor
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.scheduler.refused_victims import Unended
@@ -96,6 +97,7 @@ class Scheduler:
         self._binding = BindingCycle(
             cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, news.set, clock, announces
         )
+        self.later = LaterExchanges(dispatcher)
         self.preemption = PreemptionExecutor(
             cache=cache,
             queue=queue,
@@ -118,6 +120,7 @@ class Scheduler:
         """Pop no more pods; binds under way are the dispatcher's to finish."""
         self._stopping = True
         self._binding.stop()
+        self.later.stop()
         self.news.set()
 
     def tasks(self) -> dict[str, int]:

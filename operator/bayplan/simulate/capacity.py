@@ -25,7 +25,7 @@ MAX_COPIES: Final = 1_000_000
 """Most copies of a pod that are counted."""
 
 _HARD: Final = "DoNotSchedule"
-_BY_NODE: Final = (IMPLEMENTED_PLUGINS - OWN_PLUGINS) | {"UnsupportedRules"}
+_BY_NODE: Final = IMPLEMENTED_PLUGINS - OWN_PLUGINS
 """Plugins of which is known when copies of a pod matter to each other."""
 
 

@@ -1,4 +1,4 @@
-"""What `bayplan run` has the API server do, done at once: binds, ends of victims, what is written on pods."""
+"""What `bayplan run` has the API server do, done at once: binds, ends of victims, what is written on objects."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -10,6 +10,7 @@ from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from bayplan.framework.status import Exchange
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated, Reserved, Result, return_to_queue
@@ -45,6 +46,9 @@ class Effects:
         pod = attempt.pod
         if isinstance(attempt, Reserved):
             self.changed()
+            for effect in (each for _, effects in attempt.steps for each in effects):
+                if isinstance(effect, Exchange):
+                    effect.assume()
             self.queue.done(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
             return Step(pod, attempt.placement)

@@ -18,6 +18,7 @@ from bayplan.framework.cluster_event import (
     NODE_DELETE,
     node_changes,
 )
+from bayplan.framework.status import Afterwards
 from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
@@ -85,7 +86,12 @@ class Simulator:
         self._keeps_reports = reports
         self._nominator = nominator = Nominator() if nominator is None else nominator
         self.frameworks = build_frameworks(
-            configuration, self.cache.nodes, self.cache.listers, nominator, lambda: self._moment
+            configuration,
+            self.cache.nodes,
+            self.cache.listers,
+            nominator,
+            lambda: self._moment,
+            afterwards=Afterwards(lambda exchange: exchange.assume()),
         )
         self._now, self._between_pods = 0.0, 1.0
         self.groups = PodGroups(self.cache)
