@@ -31,7 +31,7 @@ CLUSTER_WIDE = frozenset(
 """The kinds among the shipped ones that are in no namespace."""
 NAMESPACE = "kube-system"
 SERVICE_ACCOUNT = "bayplan"
-ALL_RIGHTS = ("careful-preemption", "default-spreading", "preemption", "volumes")
+ALL_RIGHTS = ("careful-preemption", "default-spreading", "devices", "preemption", "volumes")
 """The components that give the ServiceAccount a right; the configuration is that of `preemption`."""
 
 

@@ -47,6 +47,9 @@ NOT_NEEDED_HERE = {
     # No pod has a volume.
     ("patch", "persistentvolumes"),
     ("patch", "persistentvolumeclaims"),
+    # Nor a claim on devices.
+    ("get", "resourceclaims"),
+    *(("patch", f"resourceclaims{part}") for part in ("", "/status", "/binding")),
 }
 
 

@@ -22,6 +22,8 @@ SHIPPED_RIGHTS: set[Rule] = {
     *(("", resource, verb) for resource in ("pods", "nodes") for verb in ("list", "watch")),
     *((resource.group, resource.plural, verb) for resource in RESOURCES for verb in ("list", "watch")),
     *(("", resource, "patch") for resource in ("persistentvolumes", "persistentvolumeclaims")),
+    *(("resource.k8s.io", "resourceclaims", verb) for verb in ("get", "patch")),
+    *(("resource.k8s.io", f"resourceclaims/{part}", "patch") for part in ("status", "binding")),
     *(
         (group, "podgroups", verb)
         for group in ("scheduling.k8s.io", "scheduling.x-k8s.io")
@@ -86,7 +88,7 @@ def _installed(control_plane: ControlPlane, resource: str) -> dict[str, Any]:
 
 def test_applying_the_manifests_twice_changes_nothing(control_plane: ControlPlane, bayplan_identity: Path) -> None:
     lines = control_plane.kubectl("apply", "-k", control_plane.directory / "install").splitlines()
-    assert len(lines) == 19
+    assert len(lines) == 21
     assert [line for line in lines if not line.endswith(" unchanged")] == []
 
 
@@ -239,6 +241,7 @@ def test_the_installed_objects_carry_the_standard_labels(control_plane: ControlP
         path_of("services", "bayplan", namespace=NAMESPACE),
         path_of("clusterroles", "bayplan"),
         path_of("clusterroles", "bayplan-volumes"),
+        path_of("clusterroles", "bayplan-devices"),
         path_of("clusterrolebindings", "bayplan"),
     ):
         assert client.request("GET", path)["metadata"]["labels"]["app.kubernetes.io/name"] == "bayplan"

@@ -19,6 +19,9 @@ _GRANTED_BY: Final = {
     "pods/eviction": "components/careful-preemption",
     "persistentvolumes": "components/volumes",
     "persistentvolumeclaims": "components/volumes",
+    "resourceclaims": "components/devices",
+    "resourceclaims/status": "components/devices",
+    "resourceclaims/binding": "components/devices",
 }
 
 

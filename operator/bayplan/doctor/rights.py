@@ -13,7 +13,7 @@ Ask = Callable[[bytes], Awaitable[bytes]]
 """Sends a SelfSubjectAccessReview, and returns what the API server makes of it."""
 
 _Right = tuple[str, str, str, str]
-"""Verb, resource, the manifest that grants it, and what is not done without it."""
+"""Verb, resource with its group, the manifest that grants it, and what is not done without it."""
 _ALWAYS: Final[Sequence[_Right]] = (
     ("create", "pods/binding", "base", "no pod is bound"),
     ("patch", "pods/status", "base", "autoscalers do not hear of pods that fit nowhere"),
@@ -23,6 +23,12 @@ _ALWAYS: Final[Sequence[_Right]] = (
 _DELETE: Final = ("delete", "pods", "components/preemption", "preemption ends no victim")
 _EVICT: Final = ("create", "pods/eviction", "components/careful-preemption", "preemption ends no victim")
 _VOLUMES: Final = ("patch", "persistentvolumes", "components/volumes", "pods wait whose volumes are not bound yet")
+_DEVICES: Final = (
+    "patch",
+    "resourceclaims.resource.k8s.io/binding",
+    "components/devices",
+    "no pod gets devices by resource claims",
+)
 
 
 class _Status(msgspec.Struct, frozen=True):
@@ -37,8 +43,9 @@ async def missing_rights(configuration: SchedulerConfiguration, ask: Ask) -> lis
     """Return a finding for each right that is missing; raises what `ask` raises, and a DecodeError for no review."""
     found = []
     for verb, name, granted_by, effect in (*_ALWAYS, *_by_plugin(configuration)):
-        resource, _, subresource = name.partition("/")
-        asked = {"verb": verb, "resource": resource, "subresource": subresource}
+        kind, _, subresource = name.partition("/")
+        resource, _, group = kind.partition(".")
+        asked = {"verb": verb, "group": group, "resource": resource, "subresource": subresource}
         review = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
@@ -59,3 +66,5 @@ def _by_plugin(configuration: SchedulerConfiguration) -> Iterator[_Right]:
         yield _EVICT if strict else _DELETE
     if "VolumeBinding" in enabled:
         yield _VOLUMES
+    if "DynamicResources" in enabled:
+        yield _DEVICES
