@@ -28,6 +28,7 @@ _GROUPS = {
     "apis/events.k8s.io/v1": ("events",),
     "apis/policy/v1": ("poddisruptionbudgets",),
     "apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings", "roles", "rolebindings"),
+    "apis/resource.k8s.io/v1": ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"),
     "apis/scheduling.k8s.io/v1": ("priorityclasses",),
     "apis/scheduling.k8s.io/v1beta1": ("podgroups",),
     "apis/scheduling.x-k8s.io/v1alpha1": ("podgroups.scheduling.x-k8s.io",),

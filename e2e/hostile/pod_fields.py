@@ -5,7 +5,7 @@ from dataclasses import replace
 from e2e.controlplane.client import Object, path_of
 from e2e.controlplane.objects import claim, container, local_volume, pod, storage_class
 from e2e.hostile.pods import MAX, claims, expression, on_node, volumes
-from e2e.hostile.row import BOUND, NAMESPACE, SILENT, Case, Request, Row, change, create, create_pod, refused
+from e2e.hostile.row import BOUND, NAMESPACE, Case, Request, Row, change, create, create_pod, refused
 
 _PODS = path_of("pods", namespace=NAMESPACE)
 _NO_VOLUME = "didn't find available persistent volumes to bind"
@@ -111,13 +111,9 @@ POD_FIELDS: tuple[Row, ...] = (
     Row(
         62,
         "a resourceClaim that is missing",
-        {
-            "missing-resource-claim": Case(
-                "pod has resource claims",
-                {"resourceClaims": [{"name": "c", "resourceClaimName": "missing"}]},
-                kube_scheduler=SILENT,
-            )
-        },
+        requests=(create_pod(201, "claims", resourceClaims=[{"name": "c", "resourceClaimName": "missing"}]),),
+        note="holds the pod and says nothing",
+        shown_by=("e2e/scenarios/test_devices.py::test_a_pod_whose_claim_is_not_there_yet_is_held_in_silence",),
     ),
     Row(
         63,

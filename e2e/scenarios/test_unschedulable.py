@@ -12,7 +12,6 @@ from e2e.scenarios.outcomes import (
     condition_of,
     events_of,
     metric,
-    node_of,
     wait_bound,
     wait_event,
     wait_event_counts,
@@ -240,22 +239,6 @@ SPREAD = {
     "whenUnsatisfiable": "DoNotSchedule",
     "labelSelector": {"matchLabels": {"app": "web"}},
 }
-
-
-def test_a_pod_with_a_rule_nobody_here_enforces_is_held_with_a_message_that_says_so(
-    client: ApiClient, namespace: str, bayplan: BayplanProcess
-) -> None:
-    client.create("nodes", node("n1"))
-    claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
-    client.create("pods", pod("held", namespace, resourceClaims=claims))
-    condition = wait_refused(client, namespace, "held")
-    assert condition["reason"] == "Unschedulable"
-    rule = "pod has resource claims, which bayplan does not schedule yet (DynamicResources)"
-    assert condition["message"].startswith(f"0/1 nodes are available: {rule}.")
-    client.create("nodes", node("n2"))
-    client.create("pods", pod("plain", namespace))
-    wait_bound(client, namespace, ["plain"])
-    assert node_of(client, namespace, "held") == ""
 
 
 def test_a_wish_is_no_rule_and_does_not_hold_the_pod(

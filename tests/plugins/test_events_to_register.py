@@ -64,6 +64,14 @@ EXPECTED = {
         "CSIStorageCapacity ADD",
         "CSIStorageCapacity UPDATE",
     },
+    "DynamicResources": {
+        *("Node ADD", "Node UPDATE_NODE_LABEL", "Node UPDATE_NODE_ALLOCATABLE"),
+        *("ResourceClaim ADD", "ResourceClaim UPDATE", "ResourceClaim DELETE"),
+        "TargetPod UPDATE_POD_GENERATED_RESOURCE_CLAIM",
+        *("DeviceClass ADD", "DeviceClass UPDATE", "ResourceSlice ADD", "ResourceSlice UPDATE"),
+        # As kube-scheduler, to which a rule that changes is a change of the slices that it taints.
+        *("DeviceTaintRule ADD", "DeviceTaintRule UPDATE", "DeviceTaintRule DELETE"),
+    },
     "VolumeRestrictions": {"AssignedPod DELETE", "Node ADD", "PersistentVolumeClaim ADD"},
     "VolumeZone": {
         "StorageClass ADD",

@@ -34,7 +34,6 @@ def test_the_default_profile_runs_kube_schedulers_order_and_weights():
     assert names(framework.pre_enqueue) == ["SchedulingGates", "DynamicResources", "DefaultPreemption"]
     assert framework.queue_sort.name == "PrioritySort"
     assert names(framework.pre_filters) == [
-        "UnsupportedRules",
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
@@ -95,10 +94,6 @@ def test_a_profile_makes_each_plugin_once():
     (in_filter,) = [each for each in framework.filters if each.name == "NodeResourcesFit"]
     (in_score,) = [each.plugin for each in framework.scores if each.plugin.name == "NodeResourcesFit"]
     assert in_filter is in_score is framework.plugins["NodeResourcesFit"]
-
-
-def test_unsupported_rules_are_refused_even_by_a_profile_without_filters():
-    assert names(build(plugins()).pre_filters) == ["UnsupportedRules"]
 
 
 def test_a_plugin_that_does_not_exist_is_named():

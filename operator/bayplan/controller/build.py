@@ -201,6 +201,7 @@ def build(
     # These are connected late, because they call parts that are made after them.
     pending.on_gone = scheduler.pod_gone
     scheduler.rounds.on_round = rounds.report
+    engines.afterwards.perform = scheduler.later.perform
     recovery.connect(watches, intake_list, operator, pending)
 
     reload = ConfigurationReload(

@@ -22,10 +22,12 @@ from bayplan.config.types import (
 from bayplan.framework.interface import Plugin
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Afterwards
 from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.default_binder import DefaultBinder
-from bayplan.plugins.dynamic_resources import DynamicResources
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from bayplan.plugins.expected_duration import ExpectedDuration
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
@@ -53,7 +55,6 @@ from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.plugins.topology_placement.topology_placement_generator import TopologyPlacementGenerator
-from bayplan.plugins.unsupported_rules import UnsupportedRules
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
@@ -70,6 +71,8 @@ class Handle:
     nominator: Nominator = field(default_factory=Nominator)
     waiting_pods: WaitingPods = field(default_factory=WaitingPods)
     """The pods that Permit plugins have wait, to be allowed or rejected."""
+    afterwards: Afterwards = field(default_factory=Afterwards)
+    """Who performs what plugins write while no pod is bound."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
     gates: FeatureGates = DEFAULT_FEATURE_GATES
@@ -105,7 +108,14 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     InterPodAffinity: lambda args, handle: InterPodAffinity(
         args, handle.nodes, handle.index, handle.listers.of(Namespace)
     ),
-    DynamicResources: lambda args, handle: DynamicResources(handle.listers),
+    DynamicResources: lambda args, handle: DynamicResources(
+        args,
+        handle.nodes,
+        handle.index,
+        ClaimCache.shared(handle.listers),
+        afterwards=handle.afterwards,
+        clock=handle.clock,
+    ),
     DefaultPreemption: lambda args, handle: DefaultPreemption(
         args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
     ),
@@ -145,12 +155,13 @@ def build_frameworks(
     clock: Callable[[], float] = time.time,
     *,
     waiting_pods: WaitingPods | None = None,
+    afterwards: Afterwards | None = None,
     metrics: Metrics | None = None,
 ) -> dict[str, Framework]:
     """The framework of each profile by schedulerName; all share one index of the node table, listers and nominator.
 
-    `clock` gives seconds since the epoch. Listers, nominator and `waiting_pods` outlive frameworks that are replaced.
-    `metrics` receive how long plugins take.
+    `clock` gives seconds since the epoch. Listers, nominator, `waiting_pods` and `afterwards` outlive frameworks that
+    are replaced. `metrics` receive how long plugins take.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
@@ -162,6 +173,7 @@ def build_frameworks(
         listers or Listers(),
         nominator or Nominator(),
         WaitingPods() if waiting_pods is None else waiting_pods,
+        Afterwards() if afterwards is None else afterwards,
         clock=clock,
         gates=configuration.feature_gates,
     )
@@ -216,5 +228,4 @@ def _build(
     generator = TopologyPlacementGenerator.name
     if generator in profile.plugin_config or handle.gates.enabled("TopologyAwareWorkloadScheduling"):
         points["placement_generate"] = [(make(generator), 0)]
-    points["pre_filter"] = [(UnsupportedRules(), 0), *points.get("pre_filter", [])]
     return Framework(profile, points, extenders, handle.waiting_pods, PluginCalls(profile.scheduler_name, metrics))

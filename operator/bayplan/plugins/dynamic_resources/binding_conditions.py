@@ -1,0 +1,76 @@
+"""Whether devices are ready for the pod, where their drivers have binds wait for that (upstream: BindingConditions)."""
+
+from collections.abc import Iterable
+
+from bayplan.api.claim_objects import (
+    AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceCondition,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from bayplan.api.timestamps import parse_time
+from bayplan.config.errors import quote
+
+
+class DeviceFailedError(Exception):
+    """A device will not be ready; the text is the user's."""
+
+
+def waits_for_devices(allocation: AllocationResult) -> bool:
+    """Return whether a device has to be made ready before a bind."""
+    return any(each.binding_conditions for each in allocation.devices.results or ())
+
+
+def are_ready(claim: ResourceClaim) -> bool:
+    """Return whether all devices of the claim are ready.
+
+    Raises:
+        DeviceFailedError: one says that it will not be.
+    """
+    if claim.status.allocation is None:
+        return False
+    for result in _results(claim):
+        if not result.binding_conditions:
+            continue
+        status = next((each for each in claim.status.devices or () if _is_of(each, result)), None)
+        if status is None:
+            return False
+        true = {each.type: each for each in status.conditions or () if each.status == "True"}
+        if failed := _first(true, result.binding_failure_conditions or ()):
+            text = f"claim={claim.metadata.name}, reason={failed.reason}, message={quote(failed.message)}"
+            raise DeviceFailedError(f"device binding failed: {text}")
+        if not true.keys() >= set(result.binding_conditions):
+            return False
+    return True
+
+
+def is_overdue(claim: ResourceClaim, timeout_seconds: float, now: float) -> bool:
+    """Return whether devices that have to be made ready were allocated longer ago than they may take."""
+    allocation = claim.status.allocation
+    if allocation is None or allocation.allocation_timestamp is None or not waits_for_devices(allocation):
+        return False
+    try:
+        return parse_time(allocation.allocation_timestamp) + timeout_seconds < now
+    except ValueError:
+        return False
+
+
+def is_unusable(claim: ResourceClaim, timeout_seconds: float, now: float) -> bool:
+    """Return whether a device of the claim failed, or has not become ready in time."""
+    try:
+        return not are_ready(claim) and is_overdue(claim, timeout_seconds, now)
+    except DeviceFailedError:
+        return True
+
+
+def _results(claim: ResourceClaim) -> Iterable[DeviceRequestAllocationResult]:
+    return () if claim.status.allocation is None else claim.status.allocation.devices.results or ()
+
+
+def _is_of(status: AllocatedDeviceStatus, result: DeviceRequestAllocationResult) -> bool:
+    return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
+
+
+def _first(conditions: dict[str, DeviceCondition], types: Iterable[str]) -> DeviceCondition | None:
+    return next((conditions[each] for each in types if each in conditions), None)

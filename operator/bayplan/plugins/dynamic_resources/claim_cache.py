@@ -1,0 +1,178 @@
+"""Claims, and which devices they have, as decisions under way will leave them (upstream: dra_manager.go)."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from bayplan.api.claim_objects import AllocationResult, ResourceClaim
+from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
+from bayplan.api.meta_objects import is_later_version, key_of
+from bayplan.cache.change_log import KeyFollower
+from bayplan.cache.listers import Listers
+from bayplan.devices.allocated_state import AllocatedState
+from bayplan.devices.allocator import Allocator
+from bayplan.plugins.dynamic_resources.device_selectors import DeviceSelector
+
+Device = tuple[str, str, str]
+"""A device's driver, its pool and its name."""
+
+
+@dataclass(slots=True)
+class Pending:
+    """An allocation that was decided and is not written yet, and the pods that wait for it; all are of one `group`."""
+
+    allocation: AllocationResult
+    group: str | None
+    pods: set[str] = field(default_factory=set)
+
+
+class ClaimCache:
+    """Shows each claim as we wrote it until the watch shows that or a later version; all profiles share it.
+
+    The devices of what is written or pending are never seen as free in between. What it keeps besides claims that are
+    there is bounded by the writes under way.
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._lister = listers.of(ResourceClaim)
+        self._slices = listers.of(ResourceSlice)
+        self._rules = listers.of(DeviceTaintRule)
+        self.classes = listers.of(DeviceClass)
+        self._follower = KeyFollower(self._lister.changes)
+        self._written: dict[str, ResourceClaim] = {}
+        self._allocated: dict[str, str] = {}
+        """The UIDs of the claims that have an allocation, by their keys."""
+        self.state = AllocatedState()
+        self.pending: dict[str, Pending] = {}
+        """What is decided and not written, by the UID of the claim."""
+        self._allocator: Allocator | None = None
+        self._made_of = (-1, -1, -1)
+
+    @classmethod
+    def shared(cls, listers: Listers) -> "ClaimCache":
+        """Return the one instance for these listers."""
+        known = _SHARED.get(listers)
+        return _SHARED.setdefault(listers, cls(listers)) if known is None else known
+
+    def get(self, key: str) -> ResourceClaim | None:
+        """Return the claim as it was written, or as the API server has it."""
+        claim = self._lister.get(key)
+        written = self._written.get(key)
+        return claim if written is None or _shows(claim, written) else written
+
+    def take_written(self, claim: ResourceClaim) -> None:
+        """Let a claim count as the API server answered that it is."""
+        key = key_of(claim.metadata)
+        self._written[key] = claim
+        self._observe(key)
+
+    def assume(self, claim: ResourceClaim) -> None:
+        """Let a claim be as it is given, for good, where nothing is written."""
+        self._lister.set(claim)
+        self.follow()
+
+    def has_shown(self, claim: ResourceClaim) -> bool:
+        """Return whether the watch has come to this version of the claim, and so to all that was written before."""
+        return _shows(self._lister.get(key_of(claim.metadata)), claim)
+
+    def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str, group: str | None) -> None:
+        """Let the devices count as the claim's until it is written, or no pod waits for that any more."""
+        uid = claim.metadata.uid
+        pending = self.pending.get(uid)
+        if pending is None:
+            pending = self.pending[uid] = Pending(allocation, group)
+            self.state.mark_in_flight(uid, allocation)
+        pending.pods.add(pod_uid)
+
+    def release(self, uid: str, pod_uid: str, *, is_written: bool = False) -> None:
+        """End that, for one of the pods that wait for it, or for all where it is written and taken."""
+        pending = self.pending.get(uid)
+        if pending is None:
+            return
+        pending.pods.discard(pod_uid)
+        if is_written or not pending.pods:
+            del self.pending[uid]
+            self.state.clear_in_flight(uid)
+
+    def allocator(self) -> Allocator:
+        """Return what finds devices by all that is known at this moment."""
+        self.follow()
+        made_of = (self._slices.version, self.classes.version, self._rules.version)
+        if self._allocator is None or made_of != self._made_of:
+            self._made_of = made_of
+            self._allocator = Allocator(
+                self._slices.objects.values(),
+                self.classes.objects,
+                self._rules.objects.values(),
+                self.state,
+                DeviceSelector,
+                previous=self._allocator,
+            )
+        return self._allocator
+
+    def follow(self) -> None:
+        """Take in what the watch has shown since the last call."""
+        keys: Collection[str] | None = self._follower.follow()
+        for key in {**self._allocated, **self._lister.objects} if keys is None else keys:
+            self._observe(key)
+
+    def rival(self, claim: ResourceClaim) -> ResourceClaim | None:
+        """Return a claim that another scheduler gave a device of this one, and which may have been first; None if none.
+
+        `claim` is as we wrote it and as the watch has shown it. Every scheduler that looks sees at least the claims
+        that were written before its own, so of two that look one gives way at least. Ours was first if the other's is
+        the later version, unless that says that it was allocated earlier and changed since.
+        """
+        self.follow()
+        mine = whole_devices(claim)
+        if not any(self._holders(device) > 1 for device in mine):
+            return None
+        ours, uid = claim.metadata.resource_version, claim.metadata.uid
+        for other in self._lister.objects.values():
+            if other.metadata.uid == uid or mine.isdisjoint(whole_devices(other)):
+                continue
+            is_before = is_later_version(ours, other.metadata.resource_version)
+            if is_before or _time(other) < _time(claim):
+                return other
+        return None
+
+    def _holders(self, device: Device) -> int:
+        usage = self.state.usage(device[:2]).get(device[2])
+        return 0 if usage is None else usage.holders
+
+    def _observe(self, key: str) -> None:
+        claim, written = self._lister.get(key), self._written.get(key)
+        if written is not None:
+            if _shows(claim, written):
+                del self._written[key]
+            else:
+                claim = written
+        before = self._allocated.pop(key, None)
+        allocation = None if claim is None else claim.status.allocation
+        if claim is not None and allocation is not None:
+            self._allocated[key] = claim.metadata.uid
+            self.state.observe(claim.metadata.uid, allocation)
+        if before is not None and before != self._allocated.get(key):
+            self.state.observe(before, None)
+
+
+def whole_devices(claim: ResourceClaim) -> set[Device]:
+    """Return the devices that a claim has for itself."""
+    results = () if claim.status.allocation is None else claim.status.allocation.devices.results or ()
+    return {
+        (each.driver, each.pool, each.device) for each in results if not each.admin_access and each.share_id is None
+    }
+
+
+def _shows(claim: ResourceClaim | None, written: ResourceClaim) -> bool:
+    """Return whether a lister's claim is from after what was written, or gone, or another of that name."""
+    if claim is None or claim.metadata.uid != written.metadata.uid:
+        return True
+    return not is_later_version(written.metadata.resource_version, claim.metadata.resource_version)
+
+
+def _time(claim: ResourceClaim) -> str:
+    return (claim.status.allocation and claim.status.allocation.allocation_timestamp) or ""
+
+
+_SHARED: WeakKeyDictionary[Listers, ClaimCache] = WeakKeyDictionary()

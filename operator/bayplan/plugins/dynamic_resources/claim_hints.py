@@ -1,0 +1,68 @@
+"""Which changes may help a pod that DynamicResources rejected (upstream: isSchedulableAfterClaimChange and others)."""
+
+from collections.abc import Callable, Sequence
+
+from bayplan.api.claim_objects import ResourceClaim
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import (
+    DEVICE_CLASS_ADD_OR_UPDATE,
+    DEVICE_TAINT_RULE_ANY,
+    NODE_ADD,
+    NODE_ALLOCATABLE,
+    NODE_LABEL,
+    RESOURCE_CLAIM_ANY,
+    RESOURCE_SLICE_ADD_OR_UPDATE,
+    TARGET_POD_CLAIMS,
+    EventRegistration,
+    QueueingHint,
+    hint,
+)
+from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
+
+_Get = Callable[[str], ResourceClaim | None]
+
+
+def claim_registrations(get: _Get) -> Sequence[EventRegistration]:
+    """Return the events of a plugin that finds claims by `get`; a rule that changes changes the devices it taints."""
+
+    def has_claims_now(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
+        return _resolved(new, get) is not None
+
+    def claim_hint(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None) -> QueueingHint:
+        return QueueingHint.QUEUE if _may_help(pod, old, new, get) else QueueingHint.SKIP
+
+    return (
+        EventRegistration(NODE_ADD),
+        EventRegistration(NODE_LABEL),
+        EventRegistration(NODE_ALLOCATABLE),
+        EventRegistration(RESOURCE_CLAIM_ANY, claim_hint),
+        EventRegistration(TARGET_POD_CLAIMS, hint(has_claims_now, old=PodInfo, new=PodInfo)),
+        EventRegistration(DEVICE_CLASS_ADD_OR_UPDATE),
+        EventRegistration(RESOURCE_SLICE_ADD_OR_UPDATE),
+        EventRegistration(DEVICE_TAINT_RULE_ANY),
+    )
+
+
+def _may_help(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, get: _Get) -> bool:
+    had_devices = old is not None and old.status.allocation is not None
+    if new is None:
+        return had_devices
+    frees_devices = had_devices and new.status.allocation is None
+    # Nobody who waits for another claim need look up all that the pod has.
+    if not (frees_devices or new.metadata.namespace == pod.namespace):
+        return False
+    claims = _resolved(pod, get)
+    if claims is None:
+        return False
+    if frees_devices:
+        return True
+    is_its_own = any(each.metadata.uid == new.metadata.uid for each in claims)
+    return is_its_own and (old is None or old.status != new.status)
+
+
+def _resolved(pod: PodInfo, get: _Get) -> list[ResourceClaim] | None:
+    """Return the pod's claims if all are there."""
+    try:
+        return claims_of(pod, get)
+    except ClaimError:
+        return None

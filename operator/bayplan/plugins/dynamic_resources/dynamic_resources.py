@@ -1,0 +1,310 @@
+"""DynamicResources: run a pod where there are devices for its claims, and allocate them before it is bound."""
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.claim_objects import AllocationResult, ResourceClaim
+from bayplan.api.meta_objects import key_of
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_index import NodeIndex
+from bayplan.cache.node_table import NodeTable
+from bayplan.cache.pod_info import PodInfo
+from bayplan.config.types import DynamicResourcesArgs
+from bayplan.devices.allocator import Grant, Refusal
+from bayplan.devices.requests import AllocationError
+from bayplan.framework.cluster_event import EventRegistration
+from bayplan.framework.interface import (
+    NOT_CONCERNED,
+    CycleState,
+    PostFilterResult,
+    PreFilterResult,
+    Rejections,
+    Scores,
+)
+from bayplan.framework.status import (
+    SKIP,
+    SUCCESS,
+    Afterwards,
+    Code,
+    Codes,
+    Effect,
+    Normalize,
+    Reads,
+    Reason,
+    Status,
+    Traits,
+)
+from bayplan.plugins.dynamic_resources.binding_conditions import is_unusable
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.claim_hints import claim_registrations
+from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, group_of
+from bayplan.plugins.dynamic_resources.reservations import Reservations
+from bayplan.plugins.node_affinity import NodeSelection
+
+Mask = NDArray[np.bool_]
+Answer = Grant | Refusal
+"""What a node can give the claims that have no devices yet, or why it cannot."""
+
+_WITHOUT_PRE_FILTER: Final = "not found"
+_NOTHING_TO_DEALLOCATE: Final = PostFilterResult(Status(Code.UNSCHEDULABLE))
+_DEALLOCATED: Final = PostFilterResult(Status(Code.UNSCHEDULABLE, ("deallocation of ResourceClaim completed",)))
+_STATE_NOT_FOUND: Final = PostFilterResult(Status(Code.ERROR, (_WITHOUT_PRE_FILTER,)))
+_NOT_AVAILABLE: Final = "resourceclaim not available on the node"
+_MOST_ALTERNATIVES: Final = 8
+"""So many alternatives a request can have (upstream: api/resource/v1 FirstAvailableDeviceRequestMaxSize)."""
+
+
+class _Found(NamedTuple):
+    """What the filter found on the rows it was asked about last; `problem` is an error about all of them."""
+
+    rows: Rows
+    answers: Sequence[Answer]
+    unavailable: Mask
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class PodClaims:
+    """What is known of one pod's claims within a cycle: all, those to allocate, and those that have devices."""
+
+    claims: list[ResourceClaim]
+    to_allocate: list[ResourceClaim] = field(default_factory=list)
+    pending: dict[str, AllocationResult] = field(default_factory=dict)
+    """What another pod of the group got for a claim and is yet to write, by the UID of the claim."""
+    unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
+    """Claims that have devices some node cannot use, by UID."""
+    found: _Found | None = None
+
+    def allocation(self, claim: ResourceClaim) -> AllocationResult | None:
+        """Return what the claim has, or is about to have."""
+        return claim.status.allocation or self.pending.get(claim.metadata.uid)
+
+
+class DynamicResources:
+    """Rejects nodes that have no devices for the pod's claims, and allocates what it gets on the chosen one.
+
+    Reserve has the devices count as taken. PreBind writes the claims before the pod is bound, and makes sure that no
+    other scheduler gave one of the devices away at the same time. Nodes score by which of a request's alternatives they
+    give. Pods without claims notice it in one place: its PostFilter fails with `not found` where its PreFilter was not
+    run, so a pod that an earlier PreFilter rejects for good preempts nobody. `clock` gives seconds since the epoch.
+
+    Upstream: plugins/dynamicresources/dynamicresources.go.
+    """
+
+    name: ClassVar[str] = "DynamicResources"
+    # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
+    traits: ClassVar[Traits] = Traits(
+        reads=Reads.CLUSTER,
+        normalize=Normalize.DEFAULT,
+        without_pre_filter=_WITHOUT_PRE_FILTER,
+        reads_pre_filter_later=True,
+        scores_what_it_found=True,
+    )
+
+    def __init__(
+        self,
+        args: DynamicResourcesArgs,
+        nodes: NodeTable,
+        index: NodeIndex,
+        cache: ClaimCache,
+        *,
+        afterwards: Afterwards,
+        clock: Callable[[], float],
+    ) -> None:
+        self._binding_seconds = seconds = args.binding_timeout.total_seconds()
+        self._nodes = nodes
+        self._index = index
+        self._cache = cache
+        self._clock = clock
+        self._reservations = Reservations(cache, afterwards, clock, seconds)
+
+    def sign_pod(self, pod: PodInfo) -> Hashable:
+        return bool(pod.pod.spec.resource_claims)
+
+    def events_to_register(self) -> Sequence[EventRegistration]:
+        return claim_registrations(self._cache.get)
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        if not pod.pod.spec.resource_claims:
+            return SUCCESS
+        try:
+            claims_of(pod, self._cache.get)
+        except ClaimError as error:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),))
+        return SUCCESS
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
+        if not pod.pod.spec.resource_claims:
+            return NOT_CONCERNED
+        state[self.name] = PodClaims([])
+        try:
+            found = PodClaims(claims_of(pod, self._cache.get))
+            self._sort_out(found, pod)
+        except ClaimError as error:
+            return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),)))
+        state[self.name] = found
+        return PreFilterResult(SUCCESS if found.claims else SKIP)
+
+    def _sort_out(self, found: PodClaims, pod: PodInfo) -> None:
+        """Find out which claims are to be allocated.
+
+        Raises:
+            ClaimError: one of them is being allocated, or asks for a class that is not there.
+        """
+        for claim in found.claims:
+            if claim.status.allocation is not None:
+                continue
+            key, uid = key_of(claim.metadata), claim.metadata.uid
+            pending = self._cache.pending.get(uid)
+            if pending is None:
+                self._check_classes(claim)
+                found.to_allocate.append(claim)
+            elif pending.group is None or pending.group != group_of(pod):
+                raise ClaimError(f"resource claim {key} is in the process of being allocated")
+            else:
+                found.pending[uid] = pending.allocation
+
+    def _check_classes(self, claim: ResourceClaim) -> None:
+        for request in claim.spec.devices.requests or ():
+            alternatives = [
+                (f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available or ()
+            ]
+            if request.exactly is not None:
+                alternatives = [(request.name, request.exactly.device_class_name)]
+            if not alternatives:
+                key = key_of(claim.metadata)
+                raise ClaimError(f"resource claim {key}, request {request.name}: unknown request type")
+            for name, wanted in alternatives:
+                if self._cache.classes.get(wanted) is None:
+                    raise ClaimError(f"request {name}: device class {wanted} does not exist")
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
+        found = self._find(state[self.name], nodes, rows)
+        if found.problem:
+            return np.full(len(rows), Code.ERROR, dtype=np.int8)
+        codes = found.unavailable * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        for position, answer in enumerate(found.answers):
+            if isinstance(answer, Refusal):
+                codes[position] = Code.ERROR if answer.timed_out else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+        return codes
+
+    def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
+        found = self._find(state[self.name], nodes, rows)
+        texts = np.array([_NOT_AVAILABLE if each else "" for each in found.unavailable.tolist()], dtype=object)
+        for position, answer in enumerate(found.answers):
+            if isinstance(answer, Refusal):
+                node = nodes.names[int(rows[position])]
+                texts[position] = f"node {node}: {answer.text}" if answer.timed_out else answer.text
+        if found.problem:
+            texts[:] = found.problem
+        return [Reason(text, texts == text) for text in dict.fromkeys(texts.tolist()) if text]
+
+    def _find(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> _Found:
+        """Return what the rows can give; what was found for them in this cycle is not searched again."""
+        found = claims.found
+        if found is not None and found.rows is rows:
+            return found
+        if found is not None and (places := _places(found.rows, rows)) is not None:
+            answers = [found.answers[place] for place in places.tolist()] if found.answers else ()
+            return _Found(rows, answers, found.unavailable[places], found.problem)
+        unavailable = np.zeros(len(rows), dtype=np.bool_)
+        for claim in claims.claims:
+            allocation = claims.allocation(claim)
+            if allocation is None:
+                continue
+            there = np.ones(len(rows), dtype=np.bool_)
+            if allocation.node_selector is not None:
+                selection = NodeSelection(allocation.node_selector.node_selector_terms or ())
+                there = selection.matches(self._index, nodes, rows)
+            if is_unusable(claim, self._binding_seconds, self._clock()):
+                there[:] = False
+            if not there.all():
+                unavailable |= ~there
+                claims.unavailable[claim.metadata.uid] = claim
+        given: Sequence[Answer] = ()
+        problem = ""
+        if claims.to_allocate:
+            wanted = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
+            try:
+                given = self._cache.allocator().allocate(claims.to_allocate, wanted, self._clock)
+            except AllocationError as error:
+                problem = str(error)
+        claims.found = _Found(rows, given, unavailable, problem)
+        return claims.found
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
+    ) -> PostFilterResult:
+        """Have a claim that only this pod may use give its devices back if they keep it from a node."""
+        if self.name not in rejections.pre_filtered:
+            return _STATE_NOT_FOUND
+        claims: PodClaims | None = state.get(self.name)
+        for claim in () if claims is None else claims.unavailable.values():
+            if claim.status.allocation is not None and all(
+                each.uid == pod.uid for each in claim.status.reserved_for or ()
+            ):
+                self._reservations.deallocate(claim)
+                return _DEALLOCATED
+        return _NOTHING_TO_DEALLOCATE
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
+        scores = np.zeros(len(rows), dtype=np.int64)
+        claims: PodClaims = state[self.name]
+        if not (claims.to_allocate and any(map(_has_alternatives, claims.claims))):
+            return scores
+        elsewhere = sum(_score(each, allocation) for each in claims.claims if (allocation := claims.allocation(each)))
+        for position, answer in enumerate(self._find(claims, nodes, rows).answers):
+            if isinstance(answer, Grant):
+                scores[position] = elsewhere + sum(_MOST_ALTERNATIVES - choice for choice in answer.choices())
+        return scores
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Have what the node gives count as taken."""
+        claims: PodClaims | None = state.get(self.name)
+        row = self._nodes.row(node_name)
+        if claims is None or not claims.claims or row is None:
+            return SUCCESS
+        allocations = dict(claims.pending)
+        if claims.to_allocate:
+            found = self._find(claims, self._nodes, np.array([row], dtype=np.intp))
+            answer = found.answers[0] if found.answers else None
+            if not isinstance(answer, Grant):
+                return Status(Code.ERROR, ("claim allocation not found for node",))
+            uids = (each.metadata.uid for each in claims.to_allocate)
+            allocations |= zip(uids, answer.allocations(), strict=True)
+        self._reservations.reserve(claims.claims, allocations, pod)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Give that back, and the right to use claims that was written; allocations that were written stay."""
+        self._reservations.unreserve(pod)
+
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+        """Return the writes of the pod's claims, and the waits until its devices are its own and ready."""
+        return self._reservations.effects(pod, node_name)
+
+
+def _places(known: Rows, rows: Rows) -> NDArray[np.intp] | None:
+    """Return where `rows` stand among rows in growing order; None if one of them is not there."""
+    places = np.searchsorted(known, rows)
+    there = places < len(known)
+    return places if there.all() and (known[places] == rows).all() else None
+
+
+def _has_alternatives(claim: ResourceClaim) -> bool:
+    return any(each.first_available for each in claim.spec.devices.requests or ())
+
+
+def _score(claim: ResourceClaim, allocation: AllocationResult) -> int:
+    """Return the more, the earlier the alternatives are that the claim's requests got."""
+    given = {each.request for each in allocation.devices.results or ()}
+    return sum(
+        _MOST_ALTERNATIVES - number
+        for request in claim.spec.devices.requests or ()
+        for number, each in enumerate(request.first_available or ())
+        if f"{request.name}/{each.name}" in given
+    )

@@ -1,0 +1,214 @@
+"""What pods have taken on their nodes until it is written: it counts as taken, is written, and is made sure of."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from msgspec.structs import replace
+
+from bayplan.api.claim_objects import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
+from bayplan.api.meta_objects import key_of
+from bayplan.api.response import ApiResponse
+from bayplan.api.timestamps import format_time
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import Afterwards, Conversation, Effect, EffectError, Exchange, Notice, Request
+from bayplan.plugins.dynamic_resources.binding_conditions import (
+    DeviceFailedError,
+    are_ready,
+    is_overdue,
+    waits_for_devices,
+)
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.claim_writes import bind_claim, deallocate, unreserve
+from bayplan.plugins.dynamic_resources.pod_claims import group_of, is_reserved_for
+
+_FIRST_PAUSE_SECONDS: Final = 0.01
+_MAX_PAUSE_SECONDS: Final = 1.0
+"""kube-scheduler looks every five seconds whether devices are ready; looking sooner costs little."""
+_SHOWN_SECONDS: Final = 10.0
+"""How long the watch may take to show what was written."""
+_Steps = Generator[Request | Notice | float, ApiResponse | None, None]
+
+
+@dataclass(slots=True, eq=False)
+class _Reserved:
+    """The claims of a pod, and what is allocated to some of them, by UID."""
+
+    claims: Sequence[ResourceClaim]
+    allocations: Mapping[str, AllocationResult]
+    is_under_way: bool = False
+    """Whether requests are made for it: what was sent may yet arrive."""
+    has_ended: bool = False
+    """Whether it was given back."""
+
+
+class Reservations:
+    """Keeps what Reserve took for each pod until the pod is bound or gives it back; DynamicResources relies on it.
+
+    Devices stay taken while a request that allocates them may yet arrive. `clock` gives seconds since the epoch;
+    devices may take `binding_seconds` to be ready.
+    """
+
+    def __init__(
+        self, cache: ClaimCache, afterwards: Afterwards, clock: Callable[[], float], binding_seconds: float
+    ) -> None:
+        self._cache = cache
+        self._afterwards = afterwards
+        self._clock = clock
+        self._binding_seconds = binding_seconds
+        self._reserved: dict[str, _Reserved] = {}
+
+    def reserve(
+        self, claims: Sequence[ResourceClaim], allocations: Mapping[str, AllocationResult], pod: PodInfo
+    ) -> None:
+        """Have the devices count as taken, and remember what is to be written for the pod."""
+        for claim in claims:
+            if allocation := allocations.get(claim.metadata.uid):
+                self._cache.reserve(claim, allocation, pod.uid, group_of(pod))
+        self._reserved[pod.uid] = _Reserved(claims, allocations)
+
+    def unreserve(self, pod: PodInfo) -> None:
+        """Give back what the pod took, and its right to use its claims; what was allocated in writing stays."""
+        reserved = self._reserved.pop(pod.uid, None)
+        if reserved is None:
+            return
+        reserved.has_ended = True
+        if not reserved.is_under_way:
+            self._release(reserved, pod)
+        for known in reserved.claims:
+            claim = self._cache.get(key_of(known.metadata))
+            if claim is not None and claim.status.allocation is not None and is_reserved_for(claim, pod):
+                others = [each for each in claim.status.reserved_for or () if each.uid != pod.uid]
+                free = replace(claim, status=replace(claim.status, reserved_for=others))
+                self._later("unreserve", claim, partial(unreserve, claim, pod), free)
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Have a claim give its devices back."""
+        free = replace(claim, status=replace(claim.status, allocation=None, reserved_for=None, devices=None))
+        self._later("deallocate", claim, partial(self._deallocate, claim), free)
+
+    def effects(self, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+        """Return what is to be done before the pod is bound."""
+        reserved = self._reserved.get(pod.uid)
+        if reserved is None:
+            return ()
+        begin, assume = partial(self._bind, reserved, pod, node_name), partial(self._assume_bound, reserved, pod)
+        allocated = (
+            reserved.allocations.get(claim.metadata.uid) or claim.status.allocation for claim in reserved.claims
+        )
+        waits = any(each is not None and waits_for_devices(each) for each in allocated)
+        return (Exchange(begin, assume, f"claims of pod {pod.key}", waits),)
+
+    def _bind(self, reserved: _Reserved, pod: PodInfo, node_name: str) -> Conversation:
+        reserved.is_under_way = True
+        written = []
+        try:
+            for known in reserved.claims:
+                claim = self._cache.get(key_of(known.metadata)) or known
+                if is_reserved_for(claim, pod):
+                    continue
+                allocation = self._allocation(reserved, claim)
+                claim = yield from bind_claim(claim, allocation, pod)
+                self._take_written(claim, pod)
+                if allocation is not None:
+                    written.append(claim)
+            yield from self._make_sure(written, pod)
+            yield from self._wait_for_devices(reserved, pod, node_name)
+        finally:
+            reserved.is_under_way = False
+            if reserved.has_ended:
+                self._release(reserved, pod)
+
+    def _make_sure(self, written: Sequence[ResourceClaim], pod: PodInfo) -> _Steps:
+        """Give way to another scheduler that gave away a device of ours: the API server refuses neither claim.
+
+        Raises:
+            EffectError: one did, or the watch does not show what was written, so that nobody can tell.
+        """
+        yield from self._until(lambda: all(map(self._cache.has_shown, written)), _SHOWN_SECONDS, "claims are not shown")
+        for claim in written:
+            rival = self._cache.rival(claim)
+            if rival is None:
+                continue
+            name, other = claim.metadata.name, key_of(rival.metadata)
+            text = f"a device of claim {name} was allocated to claim {other} by another scheduler"
+            yield Notice("Warning", "DeviceTakenTwice", "Scheduling", text)
+            yield from self._deallocate(self._cache.get(key_of(claim.metadata)) or claim)
+            raise EffectError(text)
+
+    def _wait_for_devices(self, reserved: _Reserved, pod: PodInfo, node_name: str) -> _Steps:
+        """Wait until the devices of all claims are ready.
+
+        Raises:
+            EffectError: one fails, or takes too long.
+        """
+        keys = [key_of(claim.metadata) for claim in reserved.claims]
+        allocations = [claim.status.allocation for key in keys if (claim := self._cache.get(key)) is not None]
+        if not any(each is not None and waits_for_devices(each) for each in allocations):
+            return
+        text = f"waiting for binding conditions for device on node {node_name}"
+        yield Notice("Normal", "BindingConditionsPending", "Scheduling", text)
+        yield from self._until(lambda: all(map(self._is_ready, keys)), self._binding_seconds, "device binding timeout")
+
+    def _is_ready(self, key: str) -> bool:
+        claim = self._cache.get(key)
+        if claim is None:
+            raise EffectError(f'could not find ResourceClaim "{key}"')
+        try:
+            is_ready = are_ready(claim)
+        except DeviceFailedError as error:
+            raise EffectError(str(error)) from error
+        if not is_ready and is_overdue(claim, self._binding_seconds, self._clock()):
+            raise EffectError(f"device binding timeout: claim={claim.metadata.name}")
+        return is_ready
+
+    def _until(self, holds: Callable[[], bool], seconds: float, about: str) -> _Steps:
+        """Wait until something holds.
+
+        Raises:
+            EffectError: it took longer than so many seconds.
+        """
+        waited, pause = 0.0, _FIRST_PAUSE_SECONDS
+        while not holds():
+            if waited >= seconds:
+                raise EffectError(f"{about}: context deadline exceeded")
+            yield pause
+            waited += pause
+            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+
+    def _deallocate(self, claim: ResourceClaim) -> _Steps:
+        self._cache.take_written((yield from deallocate(claim)))
+
+    def _allocation(self, reserved: _Reserved, claim: ResourceClaim) -> AllocationResult | None:
+        allocation = reserved.allocations.get(claim.metadata.uid)
+        return allocation and replace(allocation, allocation_timestamp=format_time(self._clock()))
+
+    def _take_written(self, claim: ResourceClaim, pod: PodInfo) -> None:
+        """Have the claim count as it was written, and then no longer as about to be: its devices stay taken."""
+        self._cache.take_written(claim)
+        self._cache.release(claim.metadata.uid, pod.uid, is_written=True)
+
+    def _release(self, reserved: _Reserved, pod: PodInfo) -> None:
+        for uid in reserved.allocations:
+            self._cache.release(uid, pod.uid)
+
+    def _assume_bound(self, reserved: _Reserved, pod: PodInfo) -> None:
+        """Have the claims be as they would be written, where nothing is."""
+        for known in reserved.claims:
+            claim = self._cache.get(key_of(known.metadata))
+            if claim is None or is_reserved_for(claim, pod):
+                continue
+            reference = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
+            allocation = claim.status.allocation or self._allocation(reserved, claim)
+            reserved_for = [*(claim.status.reserved_for or ()), reference]
+            self._cache.assume(
+                replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=reserved_for))
+            )
+            self._cache.release(claim.metadata.uid, pod.uid, is_written=True)
+
+    def _later(
+        self, doing: str, claim: ResourceClaim, begin: Callable[[], Conversation], becomes: ResourceClaim
+    ) -> None:
+        about = f"{doing} claim {key_of(claim.metadata)}"
+        self._afterwards.perform(Exchange(begin, partial(self._cache.assume, becomes), about))

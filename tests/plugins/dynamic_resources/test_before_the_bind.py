@@ -1,0 +1,84 @@
+"""What a pod waits for once its claims are written: that its devices are its own, and that they are ready."""
+
+from msgspec.structs import replace
+from tests.devices.device_builders import make_gpus
+from tests.plugins.dynamic_resources.device_scene import claim, claiming, perform, scene
+
+from bayplan.api.claim_objects import AllocatedDeviceStatus, DeviceCondition
+
+
+def rival(server, version="1", time="2026-01-01T00:00:00Z", **fields):
+    """A claim that another scheduler gave gpu-0 to."""
+    server.world.add(claim("theirs", devices=["gpu-0"], node="n2", time=time, version=version, users=["q"], **fields))
+
+
+def test_a_device_that_another_scheduler_gave_away_first_is_given_up_before_the_bind():
+    world, server = scene()
+    exchange = world.reserve(claiming("c"))
+    server.before[2] = lambda: rival(server) or False
+    message, said = perform(exchange, server)
+    assert message == "a device of claim c was allocated to claim ns/theirs by another scheduler"
+    assert said == [f"Warning DeviceTakenTwice: {message}"]
+    assert (server.stored().status.allocation, server.stored().status.reserved_for) == (None, [])
+    world.unreserve(claiming("c"))
+    exchange = world.reserve(claiming("c"))
+    assert perform(exchange, server) == ("done", [])
+    assert server.stored().status.allocation.devices.results[0].device == "gpu-1"
+
+
+def test_one_that_another_scheduler_gave_away_later_is_kept():
+    world, server = scene()
+    exchange = world.reserve(claiming("c"))
+    server.before[2] = lambda: rival(server, version="999", time="2026-01-03T00:00:00Z") or False
+    assert perform(exchange, server) == ("done", [])
+
+
+def test_a_watch_that_does_not_show_what_was_written_fails_the_bind():
+    world, server = scene()
+    server.is_shown_at_once = False
+    assert perform(world.reserve(claiming("c")), server)[0] == "claims are not shown: context deadline exceeded"
+
+
+def waits(world, server):
+    """Have the device of the claim be one that has to be made ready; returns what the driver says of it then."""
+    slices = make_gpus("n2", 1, bindingConditions=["Attached"], bindingFailureConditions=["Broken"])
+    world.add(slices)
+
+    def say(condition):
+        (result,) = server.stored().status.allocation.devices.results
+        said = DeviceCondition(type=condition, status="True", reason="R", message="m")
+        status = AllocatedDeviceStatus(driver=result.driver, pool=result.pool, device=result.device, conditions=[said])
+        shown = server.stored()
+        version = replace(shown.metadata, resource_version="999")
+        world.claims.set(replace(shown, metadata=version, status=replace(shown.status, devices=[status])))
+
+    return say
+
+
+def test_a_bind_waits_for_devices_that_have_to_be_made_ready():
+    world, server = scene()
+    say = waits(world, server)
+    message, said = perform(world.reserve(claiming("c")), server, during=lambda: say("Attached"))
+    assert (message, said) == (
+        "done",
+        ["Normal BindingConditionsPending: waiting for binding conditions for device on node n2"],
+    )
+
+
+def test_a_device_that_fails_to_be_ready_fails_the_bind_and_the_claim_is_deallocated_then():
+    world, server = scene()
+    say = waits(world, server)
+    pod = claiming("c")
+    message, _ = perform(world.reserve(pod), server, during=lambda: say("Broken"))
+    assert message == 'device binding failed: claim=c, reason=R, message="m"'
+
+
+def test_devices_that_take_too_long_fail_the_bind():
+    world, server = scene()
+    waits(world, server)
+
+    def pass_time():
+        world.now += 601
+
+    message, _ = perform(world.reserve(claiming("c")), server, during=pass_time)
+    assert message == "device binding timeout: claim=c"
