@@ -1,6 +1,7 @@
 """One contestant's turn with one family: put the objects there, start it, and time the binds of the measured pods."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,11 +12,12 @@ from e2e.bench.families.workloads import Workload
 from e2e.bench.meter import CpuMeter
 from e2e.bench.watched import Watched
 from e2e.controlplane.client import Objects
+from e2e.controlplane.devices import let_go_of_claims
 from e2e.controlplane.plane import ControlPlane
 
 _SAMPLE_SECONDS = 0.02
 _REST_SECONDS = 2.0
-_CLUSTER_SCOPED = ("persistentvolumes", "csinodes", "priorityclasses")
+_CLUSTER_SCOPED = ("persistentvolumes", "csinodes", "priorityclasses", "deviceclasses", "resourceslices")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +47,19 @@ class Result:
 
 
 def take_turn(
-    plane: ControlPlane, contestant: Contestant, workload: Workload, kubeconfig: Path, *, limit: float
+    plane: ControlPlane,
+    contestant: Contestant,
+    workload: Workload,
+    kubeconfig: Path,
+    *,
+    limit: float,
+    before: Callable[[], None] = lambda: None,
+    after: Callable[[], None] = lambda: None,
 ) -> Result:
-    """Run one contestant on the workload's cluster, whose nodes exist, and clear everything but the nodes."""
+    """Run one contestant on the workload's cluster, whose nodes exist, and clear everything but the nodes.
+
+    `before` is called once the objects are there, `after` when the contestant has ended.
+    """
     client = plane.client
     create_namespaces(client, workload)
     made = dict.fromkeys(resource for resource, _ in workload.objects)
@@ -56,9 +68,11 @@ def take_turn(
             client.create_all(resource, [each for kind, each in workload.objects if kind == resource])
         for pods in (workload.init, workload.pending, workload.measured):
             client.create_all("pods", pods)
+        before()
         time.sleep(_REST_SECONDS)
         with watched_among(workload, plane, contestant, kubeconfig) as running:
             result = _measure(running, contestant.name, len(workload.measured), limit)
+        after()
         return replace(result, evicted=len(workload.init) - _remaining(plane, workload.init))
     finally:
         _clear(plane, workload, [resource for resource in made if resource in _CLUSTER_SCOPED])
@@ -99,6 +113,8 @@ def _wait(running: Watched, meter: CpuMeter, pods: int, limit: float) -> int:
 
 def _clear(plane: ControlPlane, workload: Workload, cluster_scoped: list[str]) -> None:
     client = plane.client
+    if any(resource == "resourceclaims" for resource, _ in workload.objects):
+        let_go_of_claims(client, workload.namespaces)
     kept = {"pods", "events"} | {resource for resource, _ in workload.objects if resource not in cluster_scoped}
     jobs: list[tuple[str, str | None]] = [(resource, name) for name in workload.namespaces for resource in kept]
     jobs += [(resource, None) for resource in cluster_scoped if resource != "priorityclasses"]
