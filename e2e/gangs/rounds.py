@@ -1,10 +1,12 @@
 """Random rounds of gangs that compete for room, watched for gangs that run in part: `python -m e2e.gangs.rounds`.
 
 Each round is a few nodes and two to six gangs of the CRD, of two to sixteen members, with room for some of them. All
-comes at once and in any order. A gang may run in part for two seconds, which binds take, and not at the end.
+comes at once and in any order. A gang may run in part for two seconds, which binds take, and not at the end. Several
+rounds are played at a time, each in a namespace and on nodes of its own.
 """
 
 import argparse
+import itertools
 import random
 import sys
 import time
@@ -16,7 +18,7 @@ from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.objects import node
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.recorder import PodRecorder
+from e2e.controlplane.recorder import PodEvent, PodRecorder
 from e2e.controlplane.waiting import wait_until
 from e2e.gangs.objects import GROUPS, group, install_crd, member
 from e2e.gangs.wholeness import Gang, longest, parts
@@ -25,11 +27,12 @@ ALLOWED_SECONDS = 2.0
 _QUIET_SECONDS = 1.5
 _LONGEST_SECONDS = 30.0
 _POLL_SECONDS = 0.05
+_ROUND = "example.com/round"
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a round puts on an empty cluster; `waves` are pods and groups that come together, one after the other."""
+    """What a round puts on a cluster; `waves` are pods and groups that come together, one after the other."""
 
     nodes: list[Object]
     waves: list[list[tuple[str, Object]]]
@@ -63,35 +66,43 @@ def layout(seed: int, number: int, namespace: str) -> Layout:
         names = [f"{name}-{index:02d}" for index in range(count)]
         gangs[name] = Gang(least, frozenset(f"{namespace}/{each}" for each in names))
         objects.append((GROUPS, group(name, namespace, least)))
-        objects += [("pods", member(each, namespace, name, requests={"cpu": "1"})) for each in names]
+        own = {"nodeSelector": {_ROUND: namespace}}
+        objects += [("pods", member(each, namespace, name, requests={"cpu": "1"}, **own)) for each in names]
     dice.shuffle(objects)
     half = dice.randint(0, len(objects))
     room = max(2, round(wanted * dice.uniform(0.3, 0.9)))
     nodes: list[Object] = []
     while room > 0:
         cpu = min(room, dice.randint(1, 8))
-        nodes.append(node(f"n{len(nodes)}", cpu=str(cpu)))
+        nodes.append(node(f"{namespace}-{len(nodes)}", cpu=str(cpu), labels={_ROUND: namespace}))
         room -= cpu
     return Layout(nodes, [wave for wave in (objects[:half], objects[half:]) if wave], gangs)
 
 
-def play(client: ApiClient, recorder: PodRecorder, made: Layout) -> Played:
-    """Plays a round before the scheduler that runs, and clears it away."""
+def play(client: ApiClient, recorder: PodRecorder, layouts: Sequence[Layout]) -> list[Played]:
+    """Plays rounds, all at once, before the scheduler that runs, and clears them away."""
     began, before = time.monotonic(), len(recorder.events)
     try:
-        client.create_all("nodes", made.nodes)
-        for wave in made.waves:
+        client.create_all("nodes", [each for made in layouts for each in made.nodes])
+        for waves in itertools.zip_longest(*(made.waves for made in layouts), fillvalue=()):
+            wave = [each for one in waves for each in one]
             for resource in (GROUPS, "pods") if len(wave) % 2 else ("pods", GROUPS):
                 client.create_all(resource, [each for kind, each in wave if kind == resource])
         _settle(recorder, began)
-        events = recorder.catch_up()[before:]
-        found = parts(events, made.gangs, time.monotonic())
-        nodes = {event.key for event in events if event.node}
-        counts = [(len(gang.members & nodes), gang.least) for gang in made.gangs.values()]
-        whole = sum(count >= least for count, least in counts)
-        return Played(longest(found), whole, sum(0 < count < least for count, least in counts))
+        events, until = recorder.catch_up()[before:], time.monotonic()
+        return [_judge(made, events, until) for made in layouts]
     finally:
-        _clear(client, {namespace for gang in made.gangs.values() for namespace in _namespaces(gang)})
+        _clear(
+            client, {namespace for made in layouts for gang in made.gangs.values() for namespace in _namespaces(gang)}
+        )
+
+
+def _judge(made: Layout, events: Sequence[PodEvent], until: float) -> Played:
+    bound = {event.key for event in events if event.node}
+    counts = [(len(gang.members & bound), gang.least) for gang in made.gangs.values()]
+    whole = sum(count >= least for count, least in counts)
+    in_part = sum(0 < count < least for count, least in counts)
+    return Played(longest(parts(events, made.gangs, until)), whole, in_part)
 
 
 def _namespaces(gang: Gang) -> set[str]:
@@ -121,29 +132,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.gangs.rounds", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--at-once", type=int, default=20, help="rounds that are played at a time")
     options = parser.parse_args(arguments)
     started = time.monotonic()
     bad: list[int] = []
     worst, whole = 0.0, 0
+    namespaces = [f"rounds-{index}" for index in range(options.at_once)]
     with ControlPlane.start(ControlPlaneOptions(bench=True)) as plane:
         install_crd(plane)
-        plane.client.create("namespaces", {"metadata": {"name": "rounds"}})
+        plane.client.create_all("namespaces", [{"metadata": {"name": name}} for name in namespaces])
         (directory := plane.directory / "rounds").mkdir()
         with BayplanProcess(directory, kubeconfig=install_bayplan(plane)) as process:
-            for number in range(options.rounds):
+            for first in range(0, options.rounds, options.at_once):
+                numbers = range(first, min(first + options.at_once, options.rounds))
+                layouts = [
+                    layout(options.seed, number, name) for number, name in zip(numbers, namespaces, strict=False)
+                ]
                 with PodRecorder(plane.client) as recorder:
-                    played = play(plane.client, recorder, layout(options.seed, number, "rounds"))
+                    found = play(plane.client, recorder, layouts)
                 process.check_alive()
-                worst, whole = max(worst, played.longest_part), whole + played.whole
-                if not played.is_good:
-                    bad.append(number)
-                    print(f"round {number}: {played}", flush=True)
-                if number % 50 == 49:
-                    print(
-                        f"{number + 1} rounds: {len(bad)} bad, {whole} gangs whole, "
-                        f"longest part {worst:.3f} s, {time.monotonic() - started:.0f} s",
-                        flush=True,
-                    )
+                for number, played in zip(numbers, found, strict=True):
+                    worst, whole = max(worst, played.longest_part), whole + played.whole
+                    if not played.is_good:
+                        bad.append(number)
+                        print(f"round {number}: {played}", flush=True)
+                print(
+                    f"{numbers.stop} rounds: {len(bad)} bad, {whole} gangs whole, "
+                    f"longest part {worst:.3f} s, {time.monotonic() - started:.0f} s",
+                    flush=True,
+                )
     print(
         f"{options.rounds} rounds of seed {options.seed}: {len(bad)} bad {bad[:20]}, {whole} gangs ran whole, "
         f"the longest time in part {worst:.3f} s; {time.monotonic() - started:.0f} s"

@@ -19,6 +19,15 @@ def test_a_round_has_two_to_six_gangs_with_room_for_some() -> None:
         assert 2 <= cpus < len(pods)
 
 
+def test_rounds_in_other_namespaces_share_no_node() -> None:
+    one, other = layout(1, 2, "n"), layout(1, 2, "m")
+    assert {each["metadata"]["name"] for each in one.nodes}.isdisjoint(each["metadata"]["name"] for each in other.nodes)
+    labels = one.nodes[0]["metadata"]["labels"]
+    selectors = [each["spec"]["nodeSelector"] for wave in one.waves for kind, each in wave if kind == "pods"]
+    assert all(selector.items() <= labels.items() for selector in selectors)
+    assert not selectors[0].items() <= other.nodes[0]["metadata"]["labels"].items()
+
+
 def test_a_round_is_a_function_of_its_seed_and_number() -> None:
     assert layout(1, 2, "n") == layout(1, 2, "n")
     assert layout(1, 2, "n") != layout(1, 3, "n")

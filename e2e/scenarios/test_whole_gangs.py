@@ -95,7 +95,7 @@ def test_gangs_that_compete_for_room_run_whole_or_not_at_all(
     with scheduler(tmp_path, identity) as process:
         for number in range(ROUNDS):
             with PodRecorder(admin) as recorder:
-                played = play(admin, recorder, layout(request.config.getoption("--seed"), number, "default"))
+                (played,) = play(admin, recorder, [layout(request.config.getoption("--seed"), number, "default")])
             assert played.is_good, f"round {number}: {played}"
             assert played.whole, f"round {number}: no gang ran"
         assert_alive_without_a_traceback(process)
