@@ -132,7 +132,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m e2e.gangs.rounds", description=__doc__)
     parser.add_argument("--rounds", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--at-once", type=int, default=20, help="rounds that are played at a time")
+    parser.add_argument("--at-once", type=int, default=10, help="rounds that are played at a time")
     options = parser.parse_args(arguments)
     started = time.monotonic()
     bad: list[int] = []
