@@ -178,3 +178,19 @@ def test_a_renewed_allocator_sees_the_new_slices():
     after = make_allocator([make_gpus("n1", 1), make_gpus("n2", 1)], previous=before)
     answers = after.allocate([make_claim(exactly())], make_nodes("n1", "n2"), still)
     assert [devices_of(each) for each in answers] == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
+
+
+def test_a_shared_pool_that_is_obsolete_for_one_node_still_serves_the_others():
+    slices = [
+        make_slice("shared", [device("a")], node=None, pool="p", allNodes=True),
+        make_slice("own", [device("b")], node="n1", pool="p"),
+        make_slice("later", [device("c")], node="n3", pool="p", generation=2),
+    ]
+    assert allocate(slices, make_claim(exactly()), nodes=("n2", "n1", "n3")) == [[["p/a"]], NONE, [["p/c"]]]
+
+
+def test_own_and_shared_pools_are_searched_in_the_order_of_their_names():
+    shared = make_slice("shared", [device("x")], node=None, pool="m", allNodes=True)
+    slices = [shared, make_slice("1", [device("y")], node="a"), make_slice("2", [device("z")], node="z")]
+    answers = allocate(slices, make_claim(exactly("r", 2)), nodes=("a", "z"))
+    assert answers == [[["a/y", "m/x"]], [["m/x", "z/z"]]]

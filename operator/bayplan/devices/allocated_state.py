@@ -48,6 +48,7 @@ class AllocatedState:
         self._pools: dict[PoolId, dict[str, Usage]] = {}
         self._versions: dict[PoolId, int] = {}
         self._stamp = itertools.count(1)
+        self._latest = 0
 
     def observe(self, uid: str, allocation: AllocationResult | None) -> None:
         """Take the status of a claim as it was last seen; None when it has no allocation or is gone."""
@@ -73,6 +74,11 @@ class AllocatedState:
     def version(self, pool: PoolId) -> int:
         """Return a number that changes with the usage of the pool; 0 is a pool of which nothing is used."""
         return self._versions.get(pool, 0)
+
+    @property
+    def latest(self) -> int:
+        """A number that changes with the usage of any pool."""
+        return self._latest
 
     @property
     def size(self) -> int:
@@ -107,7 +113,7 @@ class AllocatedState:
                         usage.consumed[name] = total
                     else:
                         usage.consumed.pop(name, None)
-            self._versions[pool] = next(self._stamp)
+            self._versions[pool] = self._latest = next(self._stamp)
             if not usage.holders and not usage.shares:
                 del devices[result.device]
                 if not devices:

@@ -3,7 +3,7 @@
 Pure: what is allocated already is an argument, and so is the clock. Nothing is written.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -121,18 +121,21 @@ class Allocator:
             raise AllocationError(self.index.selector_error)
         reads = reads_of(claims, self._classes, self._compile)
         end = now() + ATTEMPT_SECONDS
-        found: dict[tuple[int, ...], _Solution | Refusal] = {}
+        found: dict[Hashable, _Solution | Refusal] = {}
         answers: list[Grant | Refusal] = []
         for node in nodes:
-            pools = self.index.pools_of(node)
-            key = tuple([pool.kind(reads, self.kinds, self._allocated) for pool in pools])
+            # Taking a node in takes its time, too, when it was not seen before.
+            if now() >= end:
+                answers.append(_TIMED_OUT)
+                continue
+            here = self.index.pools_of(node)
+            key = here.kind(reads, self.kinds, self._allocated)
             solution = found.get(key)
             if solution is None:
-                solution = _TIMED_OUT
-                if now() < end:
-                    solution = self._search(claims, node, pools, reads, lambda: now() >= end)
-                found[key] = solution
-            answers.append(solution if isinstance(solution, Refusal) else Grant(node.metadata.name, pools, solution))
+                solution = found[key] = self._search(claims, node, here.pools, reads, lambda: now() >= end)
+            answers.append(
+                solution if isinstance(solution, Refusal) else Grant(node.metadata.name, here.pools, solution)
+            )
         return answers
 
     def _compile(self, expression: str) -> Selector:

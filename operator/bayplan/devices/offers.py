@@ -97,7 +97,7 @@ class SliceOffers:
     What is worked out of a slice is kept as long as slice and rules stay the same.
     """
 
-    __slots__ = ("_kinds", "_offers", "devices", "ignored", "name", "pool", "rules", "spec", "wire")
+    __slots__ = ("_offers", "_shapes", "devices", "ignored", "name", "pool", "rules", "spec", "wire")
 
     def __init__(self, wire: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
         self.wire = wire
@@ -111,7 +111,7 @@ class SliceOffers:
             each.compatibility_groups for device in self.devices for each in device.consumes_counters or ()
         )
         self._offers: dict[int, Offer] = {}
-        self._kinds: dict[Reads, tuple[tuple[int, ...], int]] = {}
+        self._shapes: dict[Reads, int] = {}
 
     def offer(self, index: int) -> Offer:
         """The device at this place of the slice."""
@@ -128,21 +128,25 @@ class SliceOffers:
             if selector is not None and selector.device in (None, device.name):
                 yield rule.spec.taint
 
-    def kinds(self, reads: Reads, kinds: Kinds) -> tuple[tuple[int, ...], int]:
-        """The kind of each device, and the one of all of them in their order.
+    def shape(self, reads: Reads, kinds: Kinds) -> int:
+        """The kind of all devices in their order; slices with the same one answer alike."""
+        known = self._shapes.get(reads)
+        if known is None:
+            if len(self._shapes) >= _MAX_READS:
+                self._shapes.clear()
+            contents = _encode([self._content(device, reads) for device in self.devices])
+            known = self._shapes[reads] = kinds.number(contents)
+        return known
+
+    def kinds(self, reads: Reads, kinds: Kinds) -> list[int]:
+        """The kind of each device.
 
         Devices of one kind differ in nothing that a search with these `reads` depends on, but their names, the node
         that they are for and who has them.
         """
-        known = self._kinds.get(reads)
-        if known is None:
-            if len(self._kinds) >= _MAX_READS:
-                self._kinds.clear()
-            each = tuple(kinds.number(self._content(device, reads)) for device in self.devices)
-            known = self._kinds[reads] = each, kinds.number(each)
-        return known
+        return [kinds.number(_encode(self._content(device, reads))) for device in self.devices]
 
-    def _content(self, device: Device, reads: Reads) -> bytes:
+    def _content(self, device: Device, reads: Reads) -> tuple[object, ...]:
         attributes = device.attributes or {}
         if reads is not None:
             driver = self.spec.driver
@@ -151,15 +155,13 @@ class SliceOffers:
                 for name, value in attributes.items()
                 if (name if "/" in name else f"{driver}/{name}") in reads
             }
-        return _encode(
-            (
-                self.spec.driver,
-                attributes,
-                device.capacity,
-                device.consumes_counters,
-                [(taint.key, taint.value, taint.effect) for taint in self.taints_of(device)],
-                bool(device.allow_multiple_allocations),
-            )
+        return (
+            self.spec.driver,
+            attributes,
+            device.capacity,
+            device.consumes_counters,
+            [(taint.key, taint.value, taint.effect) for taint in self.taints_of(device)],
+            bool(device.allow_multiple_allocations),
         )
 
 

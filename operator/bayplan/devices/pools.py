@@ -4,6 +4,7 @@ Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
 """
 
 import itertools
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -28,6 +29,7 @@ class Pool:
         incomplete, invalid: nothing is allocated from it; a request for all devices then fails.
         slices: those with devices for the node, by name; `others` are those with devices for other nodes alone.
         counters: what the devices share, in billionths.
+        order: pools are searched by it.
         own: all of it is for one node, so that pools of other nodes may be alike.
         negative: a device consumes less than nothing, so that taking one can make room for another.
         problem: why it is invalid.
@@ -35,13 +37,14 @@ class Pool:
 
     __slots__ = (
         *("_available", "_kind", "_places", "counters", "id", "incomplete", "invalid", "negative", "others", "own"),
-        *("problem", "slices"),
+        *("order", "problem", "slices"),
     )
 
     def __init__(self, pool: PoolId, *, incomplete: bool = False) -> None:
         self.id = pool
         self.incomplete = incomplete
         self.problem = ""
+        self.order: tuple[bool, bytes, bytes] = (False, pool[0].encode(), pool[1].encode())
         self.invalid = self.own = self.negative = False
         self.slices: list[SliceOffers] = []
         self.others: list[SliceOffers] = []
@@ -54,11 +57,6 @@ class Pool:
     def usable(self) -> bool:
         """Whether devices are taken from it."""
         return not self.incomplete and not self.invalid
-
-    @property
-    def binds(self) -> bool:
-        """Whether a device has binding conditions: such pools are searched last."""
-        return any(device.binding_conditions is not None for each in self.slices for device in each.devices)
 
     def offers(self) -> Iterator[tuple[SliceOffers, int]]:
         """The devices for the node, in the order in which they are tried: their slice and place in it."""
@@ -89,7 +87,7 @@ class Pool:
         return self._kind[2]
 
     def _content(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> Hashable:
-        contents = tuple(each.kinds(reads, kinds)[1] for each in self.slices)
+        contents = tuple(each.shape(reads, kinds) for each in self.slices)
         counters = tuple(sorted(self.counters.items()))
         return self.id[0], self.incomplete, self.invalid, contents, counters, self._usage_key(allocated)
 
@@ -117,6 +115,9 @@ class Pool:
         else:
             self.slices = slices
         self.own = not self.others and all(each.spec.node_name for each in relevant)
+        # Pools with binding conditions are searched last, otherwise names decide.
+        binds = any(device.binding_conditions is not None for each in self.slices for device in each.devices)
+        self.order = binds, *self.order[1:]
         return self
 
     def _count(self, slices: Iterable[SliceOffers]) -> str:
@@ -150,6 +151,49 @@ class Pool:
         return ""
 
 
+class _View:
+    """The pools that nodes share which the same selectors match, in order."""
+
+    __slots__ = ("_kind", "by_id", "pools")
+
+    def __init__(self, by_id: dict[PoolId, tuple[list[SliceOffers], Pool | None]]) -> None:
+        self.by_id = by_id
+        found = (pool for _, pool in by_id.values() if pool is not None)
+        self.pools = tuple(sorted(found, key=_order))
+        self._kind: tuple[int, Reads, int] | None = None
+
+    def kind(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> int:
+        if self._kind is None or self._kind[:2] != (allocated.latest, reads):
+            content = tuple([pool.kind(reads, kinds, allocated) for pool in self.pools])
+            self._kind = allocated.latest, reads, kinds.number(content)
+        return self._kind[2]
+
+
+class NodePools:
+    """The pools with devices for a node, in the order in which they are searched: its own among shared ones."""
+
+    __slots__ = ("_own", "_replaced", "_view", "pools")
+
+    def __init__(self, view: _View, own: dict[PoolId, Pool | None]) -> None:
+        self._view = view
+        mine = [pool for pool in own.values() if pool is not None]
+        self._own = [(pool, bisect_left(view.pools, pool.order, key=_order)) for pool in sorted(mine, key=_order)]
+        self._replaced = tuple(place for place, pool in enumerate(view.pools) if pool.id in own) if own else ()
+        self.pools = view.pools
+        if own:
+            kept = [pool for pool in view.pools if pool.id not in own] if self._replaced else view.pools
+            self.pools = tuple(sorted((*kept, *mine), key=_order))
+
+    def kind(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> Hashable:
+        """What a search in them depends on; nodes for which it is equal are answered alike."""
+        own = [number for pool, place in self._own for number in (place, pool.kind(reads, kinds, allocated))]
+        return self._view.kind(reads, kinds, allocated), self._replaced, tuple(own)
+
+
+def _order(pool: Pool) -> tuple[bool, bytes, bytes]:
+    return pool.order
+
+
 class PoolIndex:
     """All slices of the cluster, to look up the pools of a node quickly; what is unchanged is kept from `previous`."""
 
@@ -162,8 +206,8 @@ class PoolIndex:
         self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
         self._shared: list[SliceOffers] = []
         self._selectors: dict[bytes, NodeSelectorMatcher] = {}
-        self._views: dict[frozenset[bytes], dict[PoolId, tuple[list[SliceOffers], Pool | None]]] = {}
-        self._nodes: dict[str, tuple[dict[str, str] | None, tuple[Pool, ...]]] = {}
+        self._views: dict[frozenset[bytes], _View] = {}
+        self._nodes: dict[str, tuple[dict[str, str] | None, NodePools]] = {}
         self.selector_error = ""
         for wire in slices:
             concerned = rules_for(rules, wire.spec.driver, wire.spec.pool.name) if rules else ()
@@ -174,8 +218,8 @@ class PoolIndex:
             self._by_pool[known.pool].append(known)
             self._place(known)
 
-    def pools_of(self, node: Node) -> tuple[Pool, ...]:
-        """The pools with devices for the node, in the order in which they are searched."""
+    def pools_of(self, node: Node) -> NodePools:
+        """The pools with devices for the node."""
         name, labels = node.metadata.name, node.metadata.labels
         known = self._nodes.get(name)
         if known is None or known[0] != labels:
@@ -226,21 +270,17 @@ class PoolIndex:
                     f"failed to parse node selector: {matcher.errors[0]}"
                 )
 
-    def _gather(self, name: str, labels: Mapping[str, str] | None) -> tuple[Pool, ...]:
-        matched = frozenset(key for key, matcher in self._selectors.items() if matcher.matches(labels, name))
-        shared = self._view(matched)
+    def _gather(self, name: str, labels: Mapping[str, str] | None) -> NodePools:
+        view = self._view(frozenset(key for key, each in self._selectors.items() if each.matches(labels, name)))
         own: dict[PoolId, list[SliceOffers]] = defaultdict(list)
         for each in self._on_node.get(name, ()):
             own[each.pool].append(each)
-        pools = [pool for pool_id, (_, pool) in shared.items() if pool_id not in own and pool is not None]
-        for pool_id, slices in own.items():
-            both = slices + [each for each in shared[pool_id][0] if each not in slices] if pool_id in shared else slices
-            pool = self._resolve(pool_id, both)
-            if pool is not None:
-                pools.append(pool)
-        return tuple(sorted(pools, key=lambda pool: (pool.binds, *(part.encode() for part in pool.id))))
+        for pool, slices in own.items():
+            shared = view.by_id[pool][0] if pool in view.by_id else ()
+            slices += [each for each in shared if each not in slices]
+        return NodePools(view, {pool: self._resolve(pool, slices) for pool, slices in own.items()})
 
-    def _view(self, matched: frozenset[bytes]) -> dict[PoolId, tuple[list[SliceOffers], Pool | None]]:
+    def _view(self, matched: frozenset[bytes]) -> _View:
         known = self._views.get(matched)
         if known is None:
             by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
@@ -249,7 +289,7 @@ class PoolIndex:
                     by_pool[each.pool].append(each)
             if len(self._views) >= _MAX_VIEWS:
                 self._views.clear()
-            known = {pool: (slices, self._resolve(pool, slices)) for pool, slices in by_pool.items()}
+            known = _View({pool: (slices, self._resolve(pool, slices)) for pool, slices in by_pool.items()})
             self._views[matched] = known
         return known
 

@@ -146,7 +146,7 @@ class Search:
     def _all_slots(self) -> Iterator[Slot]:
         for p, pool in enumerate(self._pools):
             for s, each in enumerate(pool.slices):
-                kinds = each.kinds(*self._kinds)[0]
+                kinds = each.kinds(*self._kinds)
                 for d in range(len(each.devices)):
                     yield Slot(each.offer(d), kinds[d], pool, (p, s, d), self._allocated)
 
