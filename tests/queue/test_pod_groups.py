@@ -294,6 +294,16 @@ def test_questions_see_members_as_pods(scene):
     assert scene.queue.get("a").sub_queue is None
 
 
+def test_a_group_that_waits_counts_once_and_its_members_are_no_pods_of_their_own(scene):
+    scene.gang(2, "a", "b")
+    scene.add("single")
+    scene.member("c", group="unknown")
+    counted = {each: number for each, number in scene.queue.entities().items() if number}
+    assert counted == {("active", "pod"): 1, ("active", "podgroup"): 1}
+    scene.pop_group()
+    assert scene.queue.entities()["active", "podgroup"] == 0
+
+
 def test_a_least_number_that_nobody_reaches_only_waits(scene):
     scene.gang(2**31 - 1, "a")
     assert scene.message("a") == TOO_FEW

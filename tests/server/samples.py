@@ -64,6 +64,7 @@ def state(*, pending=None, watches=None) -> Iterator[Metric]:
     cache = SimpleNamespace(sizes=lambda: CacheSizes(nodes=10, pods=40, assumed_pods=1))
     queue = SimpleNamespace(
         pending=lambda: {"active": 3, "backoff": 2} if pending is None else pending,
+        entities=lambda: {("active", "pod"): 3, ("backoff", "podgroup"): 1},
         in_flight_events=lambda: {"PodPopped": 1, "NodeAdd": 2},
         nominator=SimpleNamespace(count=lambda: 2, oldest_age=lambda: 7.5),
     )

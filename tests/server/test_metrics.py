@@ -32,6 +32,7 @@ UPSTREAM = {
     "scheduler_permit_wait_duration_seconds": ("histogram", {"result"}, exponential(0.001, 2, 15)),
     "scheduler_queue_incoming_pods_total": ("counter", {"queue", "event"}, None),
     "scheduler_pending_pods": ("gauge", {"queue"}, None),
+    "scheduler_queued_entities": ("gauge", {"queue", "type"}, None),
     "scheduler_unschedulable_pods": ("gauge", {"plugin", "profile"}, None),
     "scheduler_cache_size": ("gauge", {"type"}, None),
     "scheduler_event_handling_duration_seconds": ("histogram", {"event"}, exponential(0.0001, 2, 12)),

@@ -10,6 +10,11 @@ def test_every_queue_is_exported_even_when_it_is_empty():
     assert [value("scheduler_pending_pods", queue=queue) for queue in ("unschedulable", "gated")] == [0, 0]
 
 
+def test_groups_that_wait_are_told_from_single_pods():
+    assert value("scheduler_queued_entities", queue="active", type="pod") == 3
+    assert value("scheduler_queued_entities", queue="backoff", type="podgroup") == 1
+
+
 def test_cache_sizes_are_exported_by_type():
     assert [value("scheduler_cache_size", type=kind) for kind in ("nodes", "pods", "assumed_pods")] == [10, 40, 1]
 

@@ -22,6 +22,15 @@ class QueueContents:
         pods, members = self._sub_queues.pending(), self._groups.pending()
         return {label: number + members[label] for label, number in pods.items()}
 
+    def entities(self) -> dict[tuple[str, str], int]:
+        """Return how many pods without a group, and groups, stand where, under the labels of scheduler_queued_entities.
+
+        Members whose group is not known are neither.
+        """
+        groups, counts = self._groups.standing(), self._sub_queues.pending()
+        pods = {(queue, "pod"): number - groups[queue] for queue, number in counts.items()}
+        return pods | {(queue, "podgroup"): groups[queue] for queue in counts}
+
     def in_flight_events(self) -> Mapping[str, int]:
         """Return what is kept for the pods in flight by event, under the labels of scheduler_inflight_events."""
         return self._in_flight.events()

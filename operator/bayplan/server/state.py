@@ -44,6 +44,12 @@ def state_metrics(
         {queue: pending.get(queue, 0) for queue in QUEUES},
     )
     yield gauge(
+        "scheduler_queued_entities",
+        "Number of what is tried in one go and waits, by queue: a pod without a group, or a pod group.",
+        ("queue", "type"),
+        queue.entities(),
+    )
+    yield gauge(
         "scheduler_cache_size",
         "Number of nodes, pods, and assumed (bound, not yet confirmed) pods in the cache.",
         ("type",),
