@@ -38,8 +38,6 @@ _START_SECONDS = 60.0
 _STOP_SECONDS = 20.0
 _POLL_SECONDS = 0.1
 _MOST_TIMES_AS_LONG, _MOST_SECONDS, _MOST_SECONDS_AFTER = 2.0, 0.5, 15.0
-_MOST_CALLS = 1.1
-"""One call for each pod comes to so many times as many a second from whoever is done a little sooner."""
 _UNREACHABLE = "cannot reach the API server"
 
 
@@ -232,7 +230,7 @@ def misses(found: Found, everyone: Sequence[Found]) -> list[str]:
         missed.append(f"the bad pods took over {_MOST_SECONDS_AFTER:g} s after its end")
     theirs = [each for each in everyone if (each.scene, each.contestant) == (found.scene, SAMPLED)]
     # Who is held up itself calls nobody, and kube-scheduler never evicts.
-    if any(found.calls > _MOST_CALLS * each.calls > 0 and not each.among.missing for each in theirs):
+    if any(found.calls > each.calls > 0 and not each.among.missing for each in theirs):
         missed.append("more calls for the bad than kube-scheduler makes")
     return missed
 

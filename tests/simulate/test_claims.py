@@ -9,6 +9,7 @@ from bayplan.config.load import default_configuration
 from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.explained_attempts import ExplainedAttempts
 from bayplan.simulate.simulator import Simulator
 
 CLASS = {
@@ -137,3 +138,35 @@ def test_a_pod_whose_template_is_missing_has_no_claim(read):
         {"name": "own", "resourceClaimTemplateName": "nowhere"},
     ]
     assert made(read(NODE, GPUS, pod_with_devices("a", entries))) == ({}, {"a": {}})
+
+
+CLASS_OF_DEVICES = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceClass",
+    "metadata": {"name": "gpu"},
+    "spec": {"selectors": [{"cel": {"expression": 'device.driver == "gpu.example.com"'}}]},
+}
+SLICE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "n1-gpus"},
+    "spec": {
+        "driver": "gpu.example.com",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": "n1",
+        "devices": [{"name": "gpu-0"}],
+    },
+}
+
+
+def test_the_report_says_what_a_claim_got(read):
+    entries = [{"name": "accelerator", "resourceClaimTemplateName": "gpu"}]
+    pods = [pod_with_devices(name, entries) for name in "ab"]
+    simulator = Simulator(default_configuration())
+    simulator.add(read(NODE, GPUS, CLASS_OF_DEVICES, SLICE, *pods))
+    told = json.loads(b"".join(ExplainedAttempts().pieces(simulator.run())))
+    first, second = told["pods"]
+    (device,) = first["claims"]["a-accelerator"]["results"]
+    assert device == {"request": "one", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+    assert first["claims"]["a-accelerator"]["nodeSelector"]["nodeSelectorTerms"]
+    assert (second["claims"], second["attempts"][-1]["node"]) == ({}, None)

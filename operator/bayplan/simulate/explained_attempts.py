@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from bayplan.explain.trace import ExplanationTooLargeError
-from bayplan.simulate.report import AttemptReport, PodReport, Report
+from bayplan.simulate.report import AttemptReport, ClaimReport, PodReport, Report
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.step import Step
 
@@ -24,6 +24,7 @@ class _PodText(msgspec.Struct, rename="camel"):
     name: str
     scheduler_name: str
     attempts: list[msgspec.Raw]
+    claims: dict[str, ClaimReport] | msgspec.UnsetType
 
 
 class ExplainedAttempts:
@@ -71,7 +72,7 @@ class ExplainedAttempts:
             msgspec.Raw(msgspec.json.encode(attempt) if (held := self._held(pod, index)) is None else held)
             for index, attempt in enumerate(pod.attempts)
         ]
-        return msgspec.json.encode(_PodText(pod.namespace, pod.name, pod.scheduler_name, attempts))
+        return msgspec.json.encode(_PodText(pod.namespace, pod.name, pod.scheduler_name, attempts, pod.claims))
 
     def _held(self, pod: PodReport, index: int) -> bytes | None:
         text = self._texts.get((pod.namespace, pod.name, index))
