@@ -6,6 +6,7 @@ from tests.builders import CREATED
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
 from bayplan.api.pod_group_objects import (
+    DisruptionMode,
     GangPolicy,
     PodGroupCondition,
     PodGroupSpec,
@@ -32,11 +33,17 @@ def make_pod_group(
     uid: str | None = None,
     condition: PodGroupCondition | None = None,
     min_resources: dict[str, Quantity] | None = None,
+    evicted_as_one: bool = False,
 ) -> PodGroup:
     """A gang of at least so many pods, or without `least` a group of basic policy; `crd` is of scheduler-plugins."""
     policy = SchedulingPolicy(basic={}) if least is None else SchedulingPolicy(gang=GangPolicy(min_count=least))
     topology = SchedulingConstraints(topology=[TopologyConstraint(key=topology_key)]) if topology_key else None
-    own = PodGroupSpec(scheduling_policy=policy, scheduling_constraints=topology, priority=priority)
+    own = PodGroupSpec(
+        scheduling_policy=policy,
+        scheduling_constraints=topology,
+        priority=priority,
+        disruption_mode=DisruptionMode(all={}) if evicted_as_one else None,
+    )
     obj = PodGroupObject(
         metadata=ObjectMeta(
             name=name,

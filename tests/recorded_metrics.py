@@ -43,10 +43,10 @@ class RecordedMetrics(Metrics):
         self.bounds.append((attempts, sli_seconds))
         super().bound(attempts, sli_seconds)
 
-    def preemption_executed(self, result: str, seconds: float) -> None:
+    def preemption_executed(self, result: str, seconds: float, preemptor: str = "pod") -> None:
         assert seconds >= 0
         self.executed.append(result)
-        super().preemption_executed(result, seconds)
+        super().preemption_executed(result, seconds, preemptor)
 
     def results(self) -> list[str]:
         return [result for _, result, _ in self.ended]

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.oracle.gangs.catalogue import LATER, families
+from tests.oracle.gangs.catalogue import families
 from tests.oracle.gangs.company import play_all
 from tests.oracle.gangs.comparison import DIFFERENT, EQUAL, TIE, Verdict, compare
 from tests.oracle.gangs.recording import DATA, read
@@ -90,8 +90,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _chosen(options: argparse.Namespace) -> list[Family]:
     everything = families(options.seed)
-    later = {family.name for family in LATER}
-    names = options.family or [name for name in everything if options.scenario or name not in later]
+    names = options.family or list(everything)
     if not options.scenario:
         return [everything[name] for name in names]
     wanted = set(options.scenario)

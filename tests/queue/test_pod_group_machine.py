@@ -11,7 +11,7 @@ from tests.queue_checks import assert_consistent
 
 from bayplan.cache.group_members import GroupSource
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
-from bayplan.queue.queued_groups import QueuedPodGroup
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 
 GROUPS = st.sampled_from(["g", "h", ""])
 

@@ -11,8 +11,8 @@ from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, NODE_ADD
 from bayplan.groups.pod_groups import PodGroups
-from bayplan.queue.queued_groups import QueuedPodGroup
 from bayplan.queue.queued_pod import SubQueue
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 
 TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 

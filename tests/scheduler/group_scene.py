@@ -5,13 +5,16 @@ import itertools
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.group_members import GroupSource
 from bayplan.config.load import default_configuration
 from bayplan.framework.interface import Status
 from bayplan.framework.status import SUCCESS
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound
 
 LARGE = "1000"
@@ -49,15 +52,19 @@ class GroupScene:
 
     def __init__(self, nodes=2, configuration=None):
         self.cache = Cache()
+        self.now = 0.0
         for number in range(nodes):
             self.cache.set_node(make_node(f"n{number}"))
-        nominator = Nominator()
+        nominator = self.nominator = Nominator()
         self.frameworks = build_frameworks(
-            configuration or default_configuration(), self.cache.nodes, self.cache.listers, nominator
+            configuration or default_configuration(), self.cache.nodes, self.cache.listers, nominator, lambda: self.now
         )
         (self.framework,) = self.frameworks.values()
         self.reserving = Reserving()
         self.framework.reserves = [*self.framework.reserves, self.reserving]
+        self.groups = PodGroups(self.cache)
+        for source in GroupSource:
+            self.groups.serve(source)
         self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values())
         self._sequence = itertools.count()
 
@@ -73,6 +80,9 @@ class GroupScene:
         return [QueuedPodInfo(pod, 0.0, next(self._sequence)) for pod in pods]
 
     def round(self, group, members, **options):
+        preemption = PodGroupPreemption(
+            group, members, self.cache, self.groups, self.frameworks, self.nominator, clock=lambda: 0.0
+        )
         return PodGroupRound(
             group,
             members,
@@ -80,6 +90,7 @@ class GroupScene:
             cycle=self.cycle,
             frameworks=self.frameworks,
             clock=lambda: 0.0,
+            preempt=preemption.run,
             **options,
         )
 

@@ -96,8 +96,8 @@ class Recorder:
     def told(self, pod, message):
         self.said.append((pod.uid, "FailedScheduling", message))
 
-    def preempted(self, victim, preemptor, node_name, *, in_memory=False):
-        self.preemptions.append((victim.uid, preemptor.uid, node_name, in_memory))
+    def preempted(self, victim, preemptor, node_name, *, group_uid="", in_memory=False):
+        self.preemptions.append((victim.uid, group_uid or preemptor.uid, node_name, in_memory))
 
     def forget(self, uid):
         self.forgotten.append(uid)

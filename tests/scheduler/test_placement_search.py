@@ -209,7 +209,8 @@ class TestTheKeyOfTheProfile:
             {"x": (1,), "y": (1,)}, topology_key=RACK, when_unsatisfiable=WhenUnsatisfiable.DO_NOT_SCHEDULE
         )
         result = self.group(scene, *"11")
-        assert result.message == FIRST.format(2, "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining")
+        verdict = FIRST.format(2, "minCount (2) cannot be satisfied: 1 scheduled, 0 remaining")
+        assert result.message == f"{verdict}, pod group preemption: No preemption victims found for incoming preemptor"
 
     def test_a_late_member_joins_the_others_if_there_is_room(self):
         scene = fewest({"x": (2,), "y": (3,), "z": (9,)}, topology_key=RACK)

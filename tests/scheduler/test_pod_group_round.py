@@ -138,14 +138,14 @@ def test_a_pod_without_a_priority_is_of_the_priority_of_a_group_without_one(scen
     assert other.run(make_pod_group(least=1, priority=5), other.queued("1", priority=5)).message == ""
 
 
-def test_members_of_a_group_of_the_crd_may_differ_and_no_preemption_is_spoken_of(scene):
+def test_members_of_a_group_of_the_crd_may_differ(scene):
     group = make_pod_group(least=2, crd=True)
     labels = {POD_GROUP_LABEL: "g"}
     scene.bound("launcher", labels=labels, priority=9, scheduler_name="other")
     result = scene.run(group, scene.queued("1", group=None, labels=labels))
     assert result.status is RoundStatus.SCHEDULED
     result = scene.run(make_pod_group(least=9, crd=True), scene.queued("1", group=None, labels=labels))
-    assert result.message.endswith("remaining")
+    assert result.message.endswith(f"2 scheduled, 1 remaining, {P}")
 
 
 class TestMinResources:
@@ -163,7 +163,7 @@ class TestMinResources:
             "resource gap: cpu 6000m where 5000m is free, example.com/gpu 1 where 0 is free, "
             "memory 100Gi where 64Gi is free"
         )
-        assert (result.message, told(result), decisions) == (gap, {"p0": gap}, [])
+        assert (result.message, told(result), decisions) == (f"{gap}, {P}", {"p0": gap}, [])
 
     def test_what_its_members_on_nodes_take_counts_as_free(self, scene):
         scene.bound("mine", cpu="3", labels=self.CRD["labels"])
@@ -218,7 +218,7 @@ def test_a_node_that_goes_in_mid_round_takes_no_member_with_it(scene):
     attempt.step()
     scene.cache.remove_node("n0")
     scene.cache.remove_node("n1")
-    assert attempt.step().status is RoundStatus.UNSCHEDULABLE
+    assert attempt.run().status is RoundStatus.UNSCHEDULABLE
     assert scene.cache.sizes().pods == 0
     assert_adds_up(scene.cache)
 

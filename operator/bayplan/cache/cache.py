@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bayplan.api.objects import Node, Pod
-from bayplan.cache.group_members import GroupMembers
+from bayplan.cache.group_members import GroupMembers, PodGroupKey
 from bayplan.cache.listers import Lister, Listers, NamedObject
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -69,6 +69,18 @@ class Cache:
             for uid, pod in pods.items():
                 made._placements[uid] = _Placement(pod, name, assumed=False)
                 made.members.add(pod)
+        return made
+
+    def beside(self, key: PodGroupKey) -> "Cache":
+        """Return a cache with a copy of the nodes, on which preemption tries out what is changed here by nobody.
+
+        Of the pods on them it knows one by one the members of this group alone, and it has no listers.
+        """
+        made = Cache()
+        made.nodes = self.nodes.copy()
+        for uid, pod in self.members.of(key).items():
+            made._placements[uid] = _Placement(pod, self._placements[uid].node_name, assumed=False)
+            made.members.add(pod)
         return made
 
     def set_node(self, node: Node) -> None:

@@ -29,6 +29,7 @@ VOLUME_STAGES: Final = {"Filter": "predicate", "Reserve": "assume", "PreBind": "
 """What kube-scheduler's binder counts as a stage, by the extension point where VolumeBinding does it."""
 
 POD_PREEMPTOR: Final = "pod"
+POD_GROUP_PREEMPTOR: Final = "podgroup"
 """What preempts, as a label; upstream has groups of pods besides."""
 
 MAX_REFUSED: Final = 200
@@ -272,10 +273,10 @@ class Metrics:
         self.sli_seconds.observe(sli_seconds, _ATTEMPT_LABELS[min(attempts, 15)])
         self.attempts_per_pod.observe(attempts)
 
-    def preemption_executed(self, result: str, seconds: float) -> None:
+    def preemption_executed(self, result: str, seconds: float, preemptor: str = POD_PREEMPTOR) -> None:
         """Count a preemption whose victims were ended (`success`), or one of them could not be (`error`)."""
         self.preemption_executions.add(result)
-        self.preemption_execution_seconds.observe(seconds, POD_PREEMPTOR, result)
+        self.preemption_execution_seconds.observe(seconds, preemptor, result)
 
     def cache_compared(self, differences: Mapping[str, int]) -> None:
         """Take the outcome of a comparison of the cache with the API server's content: differences by kind."""

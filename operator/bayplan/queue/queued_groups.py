@@ -1,90 +1,23 @@
-"""Pod groups on their way through the queue, and where each of their members waits (upstream: workload_forest.go)."""
+"""Where each member of a pod group waits in the queue (upstream: backend/queue/workload_forest.go)."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from msgspec import structs
-
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import UNSCHEDULED_POD_ADD
-from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
+from bayplan.queue.preempting_groups import PreemptingGroups
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue, release_time
+from bayplan.queue.queued_pod_group import GANG_SCHEDULING, QueuedPodGroup
 from bayplan.queue.queueing_hints import QueueProfile
 from bayplan.queue.sub_queues import SubQueues
 
-GANG_SCHEDULING: Final = "GangScheduling"
-_TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
 _GROUP_CHANGE: Final = "PodGroupChange"
 _BACKING_OFF: Final = (SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF)
-
-
-@dataclass(slots=True, eq=False, repr=False)
-class QueuedPodGroup(QueuedEntity):
-    """A pod group of which members wait; they are tried together, in one round.
-
-    `pod_info` is its most important member's, at the group's priority. `members` are by UID, and in the order in which
-    the round tries them once it was popped. While it is `in_round`, members that come or fail are `late`. `gated` are
-    the members that a plugin of their profile holds: one of them holds the group.
-    """
-
-    group: PodGroup = field(kw_only=True)
-    placed: Callable[[PodGroupKey], Mapping[str, PodInfo]] = field(kw_only=True)
-    members: dict[str, QueuedPodInfo] = field(default_factory=dict)
-    late: dict[str, QueuedPodInfo] = field(default_factory=dict)
-    gated: dict[str, Status] = field(default_factory=dict)
-    in_round: bool = False
-    lead: str = field(default="", init=False)
-
-    def __post_init__(self) -> None:
-        # No pod's UID: these come from the API server, or from a file.
-        self.uid = f"\0{self.group.key.source} {self.group.key}"
-        self.profile = self.pod_info.pod.spec.scheduler_name
-        self.stand(self.pod_info)
-
-    @property
-    def since(self) -> float:
-        """Since ever for a gang that runs in part, as after a restart: room goes to whom it makes whole."""
-        return 0.0 if 0 < len(self.placed(self.group.key)) < self.group.least else self.timestamp
-
-    def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
-        """Return what holds the group: a gated member, or that there are too few.
-
-        Upstream: gangscheduling.go PreEnqueue.
-        """
-        while self.gated:
-            uid = next(iter(self.gated))
-            self.ask(self.members[uid], profiles)
-            if uid in self.gated:
-                return self.gated[uid]
-        if len(self.members) + len(self.placed(self.group.key)) < self.group.least:
-            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_TOO_FEW,), GANG_SCHEDULING)
-        return SUCCESS
-
-    def ask(self, member: QueuedPodInfo, profiles: Mapping[str, QueueProfile]) -> None:
-        """Ask again whether a plugin holds the member."""
-        status = profiles[member.profile].gate(member.pod_info)
-        if status.ok:
-            self.gated.pop(member.uid, None)
-        else:
-            self.gated[member.uid] = status
-
-    def rank(self) -> None:
-        """Have the most important member stand for the group."""
-        lead = max((each.pod_info for each in self.members.values()), key=lambda pod: pod.priority)
-        self.stand(lead)
-
-    def stand(self, lead: PodInfo) -> None:
-        """Have this member stand for the group, at the group's priority."""
-        priority, self.lead = self.group.priority, lead.uid
-        if priority is not None and priority != lead.priority:
-            spec = structs.replace(lead.pod.spec, priority=priority)
-            lead = PodInfo(structs.replace(lead.pod, spec=spec))
-        self.pod_info = lead
 
 
 @dataclass(slots=True, eq=False)
@@ -102,6 +35,10 @@ class QueuedGroups:
     _entities: dict[PodGroupKey, QueuedPodGroup] = field(default_factory=dict, init=False)
     _incomplete: dict[PodGroupKey, dict[str, QueuedPodInfo]] = field(default_factory=dict, init=False)
     _key_of: dict[str, PodGroupKey] = field(default_factory=dict, init=False)
+    preempting: PreemptingGroups = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.preempting = PreemptingGroups(self._preempted)
 
     def __contains__(self, uid: str) -> bool:
         return uid in self._key_of
@@ -226,7 +163,14 @@ class QueuedGroups:
                 self._close(entity)
 
     def _open(self, group: PodGroup, first: QueuedPodInfo) -> QueuedPodGroup:
-        entity = QueuedPodGroup(first.pod_info, first.timestamp, first.sequence, group=group, placed=self._placed)
+        entity = QueuedPodGroup(
+            first.pod_info,
+            first.timestamp,
+            first.sequence,
+            group=group,
+            placed=self._placed,
+            preempting=self.preempting,
+        )
         self._entities[group.key] = entity
         return entity
 
@@ -237,6 +181,7 @@ class QueuedGroups:
         if entity.sub_queue is not None:
             self.sub_queues.leave(entity)
         del self._entities[entity.group.key]
+        self.preempting.forget(entity.group.key)
 
     def _join(self, entity: QueuedPodGroup, queued: QueuedPodInfo) -> None:
         """Have a new member, or the new version of one, wait in the entity."""
@@ -268,11 +213,24 @@ class QueuedGroups:
             self._close(entity)
             self._incomplete[key] = entity.members
 
-    def member_placed(self, pod: PodInfo) -> None:
-        """Ask the gate of the group again of which a pod is on a node now."""
+    def observe(self, event: ClusterEvent, old: object | None, new: object | None) -> None:
+        """Ask gates again that pods on nodes may open, which come, or end."""
+        if event is ASSIGNED_POD_ADD and isinstance(new, PodInfo):
+            self._member_placed(new)
+        elif event is ASSIGNED_POD_DELETE and isinstance(old, PodInfo):
+            self.preempting.victim_gone(old.uid)
+
+    def _member_placed(self, pod: PodInfo) -> None:
         key = self.key_of(pod)
         entity = None if key is None else self._entities.get(key)
         if entity is not None and entity.sub_queue is SubQueue.GATED:
+            self._requeue(entity, _GROUP_CHANGE)
+
+    def _preempted(self, key: PodGroupKey, *, at_once: bool) -> None:
+        """Let a group go on that its preemption held, `at_once` if it backs off no longer."""
+        entity = self._entities.get(key)
+        if entity is not None and not entity.in_round and (at_once or entity.sub_queue is SubQueue.GATED):
+            entity.backoff_expiration = None if at_once else entity.backoff_expiration
             self._requeue(entity, _GROUP_CHANGE)
 
     def take_over(self, profiles: Mapping[str, QueueProfile]) -> None:

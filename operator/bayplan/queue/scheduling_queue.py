@@ -7,15 +7,16 @@ from itertools import count
 
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ClusterEvent
+from bayplan.framework.cluster_event import ClusterEvent
 from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
 from bayplan.queue.nominator import KeptRoom, Nominator
 from bayplan.queue.queue_contents import QueueContents
-from bayplan.queue.queued_groups import QueuedGroups, QueuedPodGroup
+from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo, SortKey
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
@@ -77,6 +78,7 @@ class SchedulingQueue(QueueContents):
             step=self.step,
         )
         self._groups = QueuedGroups(self.groups, self._sub_queues, self._fail, lambda: next(self._sequence))
+        self.preempting = self._groups.preempting
         self._moves = EventMoves(self._sub_queues, self.step, self.kept_move_bytes)
         self._in_flight = InFlightPods(self.kept_event_bytes)
         self._kept_room = KeptRoom(self.nominator, self._hint_maps, self._move)
@@ -280,8 +282,7 @@ class SchedulingQueue(QueueContents):
         hint_map = self._hint_maps[event] if self.metrics is None else self._hint_maps.sampled(event)
         if hint_map:
             self._move(ObservedEvent(event, old, new, hint_map, except_uid=except_uid))
-        if event is ASSIGNED_POD_ADD and isinstance(new, PodInfo):
-            self._groups.member_placed(new)
+        self._groups.observe(event, old, new)
 
     def _kind_of(self, queued: QueuedEntity) -> Hashable:
         """Return what tells the pod from those that any attempt ends alike for; None if there are none."""

@@ -113,9 +113,14 @@ def nomination_call(pod: PodInfo, node_name: str) -> ApiCall:
     return _status_call(pod, {"nominatedNodeName": node_name or None})
 
 
-def disruption_target_call(victim: PodInfo, scheduler_name: str, now: datetime) -> ApiCall | None:
-    """The PATCH of a victim's DisruptionTarget condition, or None if that is set (upstream: preemption/executor.go)."""
-    message = f"{scheduler_name}: preempting to accommodate a higher priority pod"
+def disruption_target_call(
+    victim: PodInfo, scheduler_name: str, now: datetime, preemptor: str = "pod"
+) -> ApiCall | None:
+    """The PATCH of a victim's DisruptionTarget condition, or None if that is set; `preemptor` is a pod or a podgroup.
+
+    Upstream: preemption/executor.go.
+    """
+    message = f"{scheduler_name}: preempting to accommodate a higher priority {preemptor}"
     reason = "PreemptionByScheduler"
     old = _condition(victim, "DisruptionTarget")
     if old is not None and (old.status, old.reason, old.message) == ("True", reason, message):

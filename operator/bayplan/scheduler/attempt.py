@@ -12,8 +12,8 @@ from bayplan.framework.interface import Binding
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Effect, Status
 from bayplan.metrics.table import Metrics
-from bayplan.queue.queued_groups import QueuedPodGroup
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
@@ -79,7 +79,8 @@ class Nominated(Attempt, eq=False):
 class Failed(Attempt, eq=False):
     """The pod is back in the queue, unless it was deleted meanwhile (`gone`), and `message` is the user's.
 
-    `nomination` is "" when the pod's nomination ended, which is to be written on it, and None otherwise. `fit_error`
+    `nomination` is to be written on the pod: "" when its nomination ended, a node's name when its group makes room
+    there. It is None where nothing changed. `fit_error`
     is set when a plugin rejected the pod, `exception` when one raised.
     """
 
@@ -227,7 +228,7 @@ class AttemptRunner:
             self.metrics.preemption_attempts.add()
         node_name = fit_error.nominated_node_name
         if node_name:
-            displaced = self._nominate(attempt.pod, node_name, fit_error.victims)
+            displaced = self.nominate(attempt.pod, node_name, fit_error.victims)
             return Nominated(attempt.queued, attempt.framework, attempt.started, fit_error, node_name, displaced)
         retry_after = fit_error.retry_after
         return return_to_queue(
@@ -240,7 +241,7 @@ class AttemptRunner:
             fit_error=fit_error,
         )
 
-    def _nominate(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> list[PodInfo]:
+    def nominate(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> list[PodInfo]:
         """Keep the node's room for the pod and no more for pods of lower priority, which are returned.
 
         They keep theirs where all victims end already, as with kube-scheduler, which then has nothing to do (upstream:

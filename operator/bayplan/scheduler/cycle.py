@@ -17,7 +17,7 @@ from bayplan.framework.interface import Rejections
 from bayplan.framework.nominated_table import Nominations
 from bayplan.framework.plugin_calls import SUCCESS_LABEL, UNSCHEDULABLE_LABEL
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Diagnosis
+from bayplan.framework.status import Diagnosis, Reads
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.decision import Decision, FitError, Placement, Unscored
 from bayplan.scheduler.sampling import NodeSearch
@@ -89,6 +89,18 @@ class SchedulingCycle:
         """Which rows the pod may find room on, whatever is placed before it, `(capacity,) bool`."""
         with self._forgetting(pod, framework):
             return self._evaluation(pod, framework).suitable
+
+    def fits(self, pod: PodInfo, framework: Framework, node_name: str) -> bool:
+        """Whether the pod passes the filters on this node now."""
+        row = self._nodes.row(node_name)
+        with self._forgetting(pod, framework):
+            return row is not None and bool(self._evaluation(pod, framework).feasible[row])
+
+    def looks_at_one_node(self, pod: PodInfo, framework: Framework) -> bool:
+        """Whether pods elsewhere say nothing about whether the pod passes on a node."""
+        with self._forgetting(pod, framework):
+            filters = self._evaluation(pod, framework).pre_filters.filters
+            return all(each.traits.reads is not Reads.CLUSTER for each in filters)
 
     def tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
         """Have `decided` read a decision; what it raises may be a plugin's, in the middle of scores it asked for."""

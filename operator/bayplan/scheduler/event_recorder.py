@@ -149,12 +149,16 @@ class EventRecorder:
             series.count -= 1
         self._begin(pod, note)
 
-    def preempted(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, in_memory: bool = False) -> None:
+    def preempted(
+        self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, group_uid: str = "", in_memory: bool = False
+    ) -> None:
         """Record on a victim the pod it makes room for, by UID: its owner may not see the other's name.
 
-        `in_memory` is a victim that was not bound yet and goes back to the queue.
+        With `group_uid` it is the group of the pod `preemptor`. `in_memory` is a victim that was not bound yet and goes
+        back to the queue.
         """
-        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        by = f"podgroup {group_uid}" if group_uid else f"pod {preemptor.uid}"
+        note = f"Preempted by {by} on node {node_name}"
         if in_memory:
             note += " (in kube-scheduler memory)."
         scheduler = preemptor.pod.spec.scheduler_name

@@ -1,18 +1,35 @@
 """Attempts on pod groups: the round, and what follows from it for each member (upstream: schedule_one_podgroup.go)."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from bayplan.cache.pod_info import PodInfo
 from bayplan.groups.pod_group import PodGroup
-from bayplan.queue.queued_groups import QueuedPodGroup
 from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Reserved, Result, return_to_queue
-from bayplan.scheduler.pod_group_round import MemberResult, PodGroupRound, RoundResult, RoundStatus
+from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
+from bayplan.scheduler.pod_group_round import GroupPreemption, MemberResult, PodGroupRound, RoundResult, RoundStatus
 
 logger = logging.getLogger(__name__)
 
 _NOT_ENOUGH = "pod group is unschedulable, minCount ({}) cannot be satisfied: {} scheduled, 0 remaining"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupNominated:
+    """A group for which room is kept on `nodes`, by UID of its members, and the `preemption` that makes it.
+
+    `lead` stands for the group. `displaced` are the pods of lower priority whose nominations there ended. The group is
+    held in the queue until whoever ends the victims calls `PreemptingGroups.end`.
+    """
+
+    group: PodGroup
+    lead: PodInfo
+    nodes: Mapping[str, str]
+    displaced: Sequence[PodInfo]
+    preemption: GroupPreemption
 
 
 @dataclass(eq=False)
@@ -26,6 +43,9 @@ class GroupAttempt:
     queued: QueuedPodGroup
     attempts: AttemptRunner
     on_round: Callable[[PodGroup, RoundResult], None] | None = None
+    nominated: GroupNominated | None = field(default=None, init=False)
+    """Whose victims are to end for the group, once the round is over."""
+    _nodes: dict[str, str] = field(default_factory=dict, init=False)
     _round: PodGroupRound = field(init=False)
 
     def __post_init__(self) -> None:
@@ -39,6 +59,15 @@ class GroupAttempt:
             clock=attempts.clock,
             on_placed=attempts.queue.placed,
             decided=attempts.decided,
+            preempt=PodGroupPreemption(
+                self.queued.group,
+                list(self.queued.members.values()),
+                cache=attempts.cache,
+                groups=attempts.queue.groups,
+                frameworks=attempts.frameworks,
+                nominator=attempts.queue.nominator,
+                clock=attempts.clock,
+            ).run,
         )
 
     def run(self) -> list[Reserved | Failed]:
@@ -75,7 +104,10 @@ class GroupAttempt:
         if status is RoundStatus.SCHEDULED:
             result = self._without_those_gone(result)
             status = result.status
-        results = [self._follow(each) for each in result.members if not self._is_gone(each.queued)]
+        there = [each for each in result.members if not self._is_gone(each.queued)]
+        if result.preemption is not None and result.preemption.nodes:
+            self._nominate(result.preemption, there)
+        results = [self._follow(each) for each in there]
         failed = status in (RoundStatus.UNSCHEDULABLE, RoundStatus.ERROR)
         queue.finish_round(self.queued, failed=failed, error=status is RoundStatus.ERROR)
         if self.on_round is not None:
@@ -84,6 +116,19 @@ class GroupAttempt:
             except Exception:
                 logger.exception("a round was not told of group=%r", str(self.queued.group.key))
         return results
+
+    def _nominate(self, preemption: GroupPreemption, members: Sequence[MemberResult]) -> None:
+        """Keep the room that victims leave for the members, and hold the group while they are told to end."""
+        displaced: dict[str, PodInfo] = {}
+        for member in members:
+            pod, node_name = member.queued.pod_info, preemption.nodes.get(member.queued.uid)
+            if node_name is not None:
+                displaced |= {each.uid: each for each in self.attempts.nominate(pod, node_name, preemption.victims)}
+                self._nodes[pod.uid] = node_name
+        if preemption.victims and self._nodes:
+            self.attempts.queue.preempting.begin(self.queued.group.key, [each.uid for each in preemption.victims])
+            lead = self.queued.pod_info
+            self.nominated = GroupNominated(self.queued.group, lead, self._nodes, list(displaced.values()), preemption)
 
     def _without_those_gone(self, result: RoundResult) -> RoundResult:
         """Drop who was deleted or bound by somebody else in mid-round; if too few are left, none is bound."""
@@ -115,16 +160,19 @@ class GroupAttempt:
     def _follow(self, member: MemberResult) -> Reserved | Failed:
         """Have a placed member bound, and return another one to the queue."""
         attempt, placement = Attempt(member.queued, member.framework, member.started), member.placement
+        node_name = self._nodes.get(member.queued.uid)
         if placement is None:
             failed = return_to_queue(
                 self.attempts.queue,
                 attempt,
                 member.message,
                 error=member.is_error,
+                ends_nomination=node_name is None,
                 fit_error=member.fit_error,
                 exception=member.exception,
             )
             failed.in_round = True
+            failed.nomination = failed.nomination if node_name is None else node_name
             return failed
         try:
             permitted = self.attempts.permit(attempt, placement)
@@ -142,13 +190,14 @@ class GroupAttempt:
 class GroupRounds:
     """The round that is under way, if there is one; while it is, the loop decides nothing else.
 
-    `follow_up` has a member bound, or its failure reported. `ended` is called after each round. `on_round` hears what
-    each round came to, if anybody wants to.
+    `follow_up` has a member bound, or its failure reported, and `preempt` has victims end. `ended` is called after each
+    round. `on_round` hears what each round came to, if anybody wants to.
     """
 
     attempts: AttemptRunner
     follow_up: Callable[[Result], None]
     ended: Callable[[], None]
+    preempt: Callable[[GroupNominated], None]
     on_round: Callable[[PodGroup, RoundResult], None] | None = None
     _attempt: GroupAttempt | None = field(default=None, init=False)
 
@@ -170,13 +219,23 @@ class GroupRounds:
         while self._attempt is not None:
             results = self._attempt.step()
             if results is not None:
-                self._attempt = None
+                nominated, self._attempt = self._attempt.nominated, None
                 for each in results:
                     self.follow_up(each)
+                if nominated is not None:
+                    self._preempt(nominated)
                 self.ended()
             elif self.attempts.clock() >= until:
                 return False
         return True
+
+    def _preempt(self, nominated: GroupNominated) -> None:
+        """Have victims end; whatever raises, the group is held no longer."""
+        try:
+            self.preempt(nominated)
+        except Exception:
+            logger.exception("victims were not ended for group=%r", str(nominated.group.key))
+            self.attempts.queue.preempting.end(nominated.group.key)
 
     def abandon(self) -> None:
         """End a round that is under way, as if it had failed."""

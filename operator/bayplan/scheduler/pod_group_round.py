@@ -1,7 +1,7 @@
 """One attempt on a pod group: all members that wait, one after the other, placed together or not at all."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -60,16 +60,34 @@ class MemberResult(msgspec.Struct, eq=False):
 
 
 @dataclass(frozen=True, slots=True)
+class GroupPreemption:
+    """What preemption says of a group that found no room, and whom it wants to end for it.
+
+    `nodes` are the nodes that members are nominated to, by UID; none where nobody is evicted for the group. There are
+    no `victims` where they end already. With `evicts` they end through the Eviction API. `violations` counts those
+    whose end violates a budget.
+    """
+
+    text: str
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    victims: tuple[PodInfo, ...] = ()
+    evicts: bool = False
+    violations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class RoundResult:
     """What a round came to; `message` is the text of the group's condition.
 
-    `skipped` are the members that are on a node already or end: the queue is to let go of them.
+    `skipped` are the members that are on a node already or end: the queue is to let go of them. `preemption` is what
+    preemption said, if it was asked.
     """
 
     status: RoundStatus
     message: str
     members: Sequence[MemberResult]
     skipped: Sequence[QueuedPodInfo] = ()
+    preemption: GroupPreemption | None = None
 
 
 @dataclass(eq=False)
@@ -83,6 +101,7 @@ class PodGroupRound:
     Members count towards the group's least number as soon as they are on a node, whoever put them there. A member
     that finds no node is passed over, and the round ends early once too few are left. `on_placed` is called with UID
     and node of each member that is assumed: its nomination has served its purpose. `decided` is AttemptRunner's.
+    `preempt` looks for room to make where there is none; without it nobody is asked.
     Upstream: schedule_one_podgroup.go, gangscheduling.go PlacementFeasible.
     """
 
@@ -94,6 +113,7 @@ class PodGroupRound:
     clock: Callable[[], float]
     on_placed: Callable[[str, str], None] | None = None
     decided: Callable[[Decision], None] | None = None
+    preempt: Callable[[], Generator[None, None, GroupPreemption]] | None = None
     _tried: list[MemberResult] = field(default_factory=list, init=False)
     _held: dict[str, MemberResult] = field(default_factory=dict, init=False)
     _skipped: dict[str, QueuedPodInfo] = field(default_factory=dict, init=False)
@@ -145,8 +165,10 @@ class PodGroupRound:
             yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, list(self._skipped.values()))
         else:
             self._tried = list(shortfall.tried)
-            ends = self._failed_by if shortfall.is_error else self._unschedulable
-            yield ends(shortfall.text, shortfall.rest)
+            if shortfall.is_error:
+                yield self._failed_by(shortfall.text, shortfall.rest)
+            else:
+                yield from self._unschedulable(shortfall.text, shortfall.rest)
 
     def _place(self, waiting: Sequence[QueuedPodInfo]) -> Trial:
         """Place the members on the best set of nodes, if the profile of the first one tells several apart."""
@@ -268,20 +290,21 @@ class PodGroupRound:
             member.fit_error = FitError(rejection_of_node(status), "")
             member.message = member.fit_error.message
 
-    def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
+    def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> Iterator[RoundResult | None]:
         """The result of a group that finds too little room: everything is given back.
 
         Members that had a place are told the group's text, those that had none their own, and the `rest`, whose turn
         never came, the verdict.
         """
         self.undo()
-        preemption = self._preemption()
-        text = f"{verdict}, {preemption}" if preemption else verdict
+        found = None if self.preempt is None else (yield from self.preempt())
+        text = f"{verdict}, {found.text}" if found is not None and found.text else verdict
+        waits = found is not None and bool(found.nodes)
         for member in self._tried:
             if member.placement is not None:
-                member.placement, member.message = None, f"{UNSCHEDULABLE}, {text}"
+                member.placement, member.message = None, text if waits else f"{UNSCHEDULABLE}, {text}"
         members = [*self._tried, *(self._untried(each, verdict) for each in rest)]
-        return RoundResult(RoundStatus.UNSCHEDULABLE, text, members, list(self._skipped.values()))
+        yield RoundResult(RoundStatus.UNSCHEDULABLE, text, members, list(self._skipped.values()), found)
 
     def _failed_by(self, message: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
         """The result of a round that an error ended: every member is told, the one that failed its own error."""
@@ -295,21 +318,6 @@ class PodGroupRound:
     def _untried(self, queued: QueuedPodInfo, message: str, *, is_error: bool = False) -> MemberResult:
         framework = self.frameworks[queued.profile]
         return MemberResult(queued, framework, message=message, is_error=is_error, started=self.clock())
-
-    def _preemption(self) -> str:
-        """What preemption says of a native group, "" without the plugin; no pod is evicted for a group.
-
-        Upstream: preemption/podgrouppreemption.go, and dynamicresources' PodGroupPostFilter before it.
-        """
-        first = self.members[0]
-        framework = self.frameworks[first.profile]
-        if not self.group.is_native or not any(each.name == "DefaultPreemption" for each in framework.post_filters):
-            return ""
-        if _policy_of(first.pod_info) != "Never":
-            return "pod group preemption: No preemption victims found for incoming preemptor"
-        claims = "deallocation and deletion of ResourceClaims completed, "
-        is_claimed = "DynamicResources" in framework.plugins
-        return f"{claims if is_claimed else ''}pod group preemption: not eligible due to preemptionPolicy=Never."
 
 
 def _policy_of(pod: PodInfo) -> str:

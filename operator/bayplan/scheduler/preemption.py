@@ -14,7 +14,7 @@ from bayplan.api.response import ApiResponse
 from bayplan.api.watch_event import Identity, read_pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.metrics.table import POD_PREEMPTOR, Metrics
+from bayplan.metrics.table import POD_GROUP_PREEMPTOR, POD_PREEMPTOR, Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Nominated, return_to_queue
@@ -22,6 +22,7 @@ from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
+from bayplan.scheduler.group_attempts import GroupNominated
 from bayplan.scheduler.refused_victims import RefusedVictims, Unended, is_gone, several_at_once
 
 logger = logging.getLogger(__name__)
@@ -42,6 +43,20 @@ class _Ending(msgspec.Struct):
 
 
 _end_decoder = msgspec.json.Decoder(_Ending)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cause:
+    """For whom victims end: a pod and its node, or a group, for which a member stands and the whole cluster.
+
+    None ends any more once it is not `is_wanted`. With `evicts` they end through the Eviction API.
+    """
+
+    preemptor: PodInfo
+    node_name: str
+    is_wanted: Callable[[], bool]
+    evicts: bool
+    group_uid: str = ""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -82,7 +97,8 @@ class PreemptionExecutor:
         self._seen.add(nominated.node_name)
         for other in nominated.displaced:
             self.conditions.nomination_ended(other)
-        chosen = nominated.fit_error.victims
+        fit_error = nominated.fit_error
+        chosen = fit_error.victims
         victims = [victim.uid for victim in chosen if not victim.is_terminating]
         if victims:
             self.metrics.preemption_victims.observe(len(chosen))
@@ -90,8 +106,49 @@ class PreemptionExecutor:
             if violations and violations[0]:
                 self.metrics.budget_violations.add(POD_PREEMPTOR, by=violations[0])
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
-        victims = [uid for uid in victims if not self._rejected(uid, pod, nominated.node_name)]
-        self.dispatcher.preempt(lambda: self._carry_out(nominated, victims))
+        cause = _Cause(pod, nominated.node_name, lambda: self._has_its_node(nominated), fit_error.evicts)
+        victims = [uid for uid in victims if not self._rejected(uid, cause)]
+        self.dispatcher.preempt(lambda: self._carry_out(nominated, cause, victims))
+
+    def start_for_group(self, nominated: GroupNominated) -> None:
+        """End the victims of a group that was nominated while the loop goes on; the queue holds the group meanwhile."""
+        preemption, nominator = nominated.preemption, self.queue.nominator
+        self._seen.update(nominated.nodes.values())
+        for other in nominated.displaced:
+            self.conditions.nomination_ended(other)
+        if preemption.violations:
+            self.metrics.budget_violations.add(POD_GROUP_PREEMPTOR, by=preemption.violations)
+
+        def is_wanted() -> bool:
+            return any(nominator.nominated_node(uid) == node for uid, node in nominated.nodes.items())
+
+        cause = _Cause(nominated.lead, "cluster", is_wanted, preemption.evicts, nominated.group.uid)
+        victims = [victim.uid for victim in preemption.victims if not victim.is_terminating]
+        victims = [uid for uid in victims if not self._rejected(uid, cause)]
+        self.dispatcher.preempt(lambda: self._carry_out_for_group(nominated, cause, victims))
+
+    async def _carry_out_for_group(self, nominated: GroupNominated, cause: "_Cause", uids: list[str]) -> None:
+        started = perf_counter()
+        try:
+            likely, victims = self._in_order(uids)
+            problem = await self.refused.ask(likely, evicts=cause.evicts) if likely else None
+            problem = problem or await self._end_all(victims, cause)
+        except (Exception, asyncio.CancelledError) as error:
+            if is_being_cancelled():
+                raise
+            logger.exception("preemption failed podGroup=%r", str(nominated.group.key))
+            problem = Unended(repr(error), "")
+        result = "error" if problem else "success"
+        self.metrics.preemption_executed(result, perf_counter() - started, POD_GROUP_PREEMPTOR)
+        if problem:
+            logger.warning("preemption given up podGroup=%r problem=%s", str(nominated.group.key), problem.text)
+            for uid, node_name in nominated.nodes.items():
+                pod = self.queue.newest(uid)
+                if pod is not None and self.queue.nominator.nominated_node(uid) == node_name:
+                    self.queue.withdraw(uid)
+                    self.conditions.nomination_ended(pod)
+        self.queue.preempting.end(nominated.group.key)
+        self.wake()
 
     def sweep(self) -> None:
         """Withdraw nominations to nodes that are gone; pods in flight are left to their attempt."""
@@ -108,25 +165,28 @@ class PreemptionExecutor:
                     self.queue.withdraw(pod.uid, wake=True)
                     self.conditions.nomination_ended(pod)
 
-    def _rejected(self, uid: str, preemptor: PodInfo, node_name: str) -> bool:
+    def _rejected(self, uid: str, cause: "_Cause") -> bool:
         victim = self.cache.pod(uid)
         if victim is None or not self.cache.is_assumed(uid) or not self.reject_waiting(uid):
             return False
-        self.recorder.preempted(victim, preemptor, node_name, in_memory=True)
+        self.recorder.preempted(victim, cause.preemptor, cause.node_name, group_uid=cause.group_uid, in_memory=True)
         return True
 
-    async def _carry_out(self, nominated: Nominated, uids: list[str]) -> None:
+    def _in_order(self, uids: list[str]) -> tuple[list[PodInfo], list[PodInfo]]:
+        return self.refused.first([each for each in map(self.cache.pod, uids) if each is not None])
+
+    async def _carry_out(self, nominated: Nominated, cause: "_Cause", uids: list[str]) -> None:
         pod, fit_error = nominated.pod, nominated.fit_error
         started = perf_counter()
         is_written = False
         try:
-            likely, victims = self.refused.first([each for each in map(self.cache.pod, uids) if each is not None])
+            likely, victims = self._in_order(uids)
             problem = await self.refused.ask(likely, evicts=fit_error.evicts) if likely else None
-            if problem is None and not self._has_its_node(nominated):
+            if problem is None and not cause.is_wanted():
                 problem = Unended("another pod has the node", "")
             if problem is None:
                 is_written = True
-                problem = await self._nominate_and_end(nominated, victims)
+                problem = await self._nominate_and_end(nominated, cause, victims)
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
@@ -166,23 +226,23 @@ class PreemptionExecutor:
             except Exception:
                 logger.exception("nomination cannot be taken back pod=%r", pod.key)
 
-    async def _nominate_and_end(self, nominated: Nominated, victims: list[PodInfo]) -> Unended | None:
+    async def _nominate_and_end(self, nominated: Nominated, cause: "_Cause", victims: list[PodInfo]) -> Unended | None:
         """Write the nomination, then end the victims, several at once; the first problem spares those not begun.
 
         So does the preemptor's end, or a pod of higher priority that took the node from it.
         """
-        evicts = nominated.fit_error.evicts
         if not await self.failures.nominated(nominated):
             return Unended("the nomination was not written", "")
+        return await self._end_all(victims, cause)
+
+    async def _end_all(self, victims: list[PodInfo], cause: "_Cause") -> Unended | None:
         return await several_at_once(
-            victims,
-            lambda victim: self._end(victim.uid, nominated, evicts=evicts),
-            at_most=1 if evicts else _VICTIMS_AT_ONCE,
+            victims, lambda victim: self._end(victim.uid, cause), at_most=1 if cause.evicts else _VICTIMS_AT_ONCE
         )
 
-    async def _end(self, uid: str, nominated: Nominated, *, evicts: bool) -> Unended | None:
+    async def _end(self, uid: str, cause: "_Cause") -> Unended | None:
         """End one victim unless it ends already, also for another preemptor; what went wrong, or None."""
-        if not self._has_its_node(nominated):
+        if not cause.is_wanted():
             return None
         running = self._ending.get(uid)
         if running is not None:
@@ -190,17 +250,17 @@ class PreemptionExecutor:
         victim = self.cache.pod(uid)
         if victim is None or victim.is_terminating:
             return None
-        task = self._ending[uid] = asyncio.create_task(
-            self._end_now(victim, nominated.pod, nominated.node_name, evicts=evicts)
-        )
+        task = self._ending[uid] = asyncio.create_task(self._end_now(victim, cause))
         try:
             return await task
         finally:
             del self._ending[uid]
 
-    async def _end_now(self, victim: PodInfo, preemptor: PodInfo, node_name: str, *, evicts: bool) -> Unended | None:
+    async def _end_now(self, victim: PodInfo, cause: "_Cause") -> Unended | None:
         """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
-        condition = disruption_target_call(victim, preemptor.pod.spec.scheduler_name, utc_now())
+        preemptor, node_name, evicts = cause.preemptor, cause.node_name, cause.evicts
+        scheduler = preemptor.pod.spec.scheduler_name
+        condition = disruption_target_call(victim, scheduler, utc_now(), "podgroup" if cause.group_uid else "pod")
         answer: ApiResponse | None = None
         for call in (eviction_call(victim),) if evicts else (condition, delete_call(victim)):
             if call is None:
@@ -213,7 +273,7 @@ class PreemptionExecutor:
         if evicts:
             answer = None if condition is None else await self.dispatcher.request(condition)
         logger.info("preempted victim=%r pod=%r node=%r", victim.key, preemptor.key, node_name)
-        self.recorder.preempted(victim, preemptor, node_name)
+        self.recorder.preempted(victim, preemptor, node_name, group_uid=cause.group_uid)
         self._apply_answer(victim.uid, answer)
         return None
 

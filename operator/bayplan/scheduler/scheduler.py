@@ -10,7 +10,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.metrics.table import Metrics
-from bayplan.queue.queued_groups import QueuedPodGroup
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Nominated, Reserved, Result, Skipped
 from bayplan.scheduler.attempt_log import note_scores
@@ -89,7 +89,6 @@ class Scheduler:
             decides_by_kind=engine.extended is None,
             decided=note_scores,
         )
-        self.rounds = GroupRounds(self._attempts, self._follow_up, self._adopt)
         conditions = PodConditions(dispatcher.patch)
         self.decisions = RecentDecisions()
         """What was decided last, for whoever asks."""
@@ -110,6 +109,7 @@ class Scheduler:
             victim_gone=victim_gone,
             wake=news.set,
         )
+        self.rounds = GroupRounds(self._attempts, self._follow_up, self._adopt, self.preemption.start_for_group)
 
     @property
     def frameworks(self) -> Mapping[str, Framework]:

@@ -14,6 +14,7 @@ from bayplan.framework.status import Exchange
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated, Reserved, Result, return_to_queue
+from bayplan.scheduler.group_attempts import GroupNominated
 from bayplan.simulate.report import AttemptReport, PodReport
 from bayplan.simulate.step import Step
 from bayplan.simulate.written_status import write_status
@@ -67,6 +68,14 @@ class Effects:
             self._write_status(pod, attempt.nomination, (attempt.reason, attempt.message))
             return Step(pod, attempt.fit_error, attempt.message)
         return Step(pod, None, attempt.message)
+
+    def evict_for_group(self, nominated: GroupNominated) -> None:
+        """End the victims of a group whose members were told."""
+        for other in nominated.displaced:
+            self._write_status(other, "")
+        for victim in nominated.preemption.victims:
+            self._evict(victim, nominated.lead)
+        self.queue.preempting.end(nominated.group.key)
 
     def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
         # The scheduler itself reads of a status only the nomination.

@@ -23,7 +23,7 @@ from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queued_groups import GANG_SCHEDULING, QueuedPodGroup
+from bayplan.queue.queued_pod_group import GANG_SCHEDULING, QueuedPodGroup
 from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Result
@@ -228,7 +228,10 @@ class Simulator:
         if attempt is None:
             return None
         if isinstance(attempt, QueuedPodGroup):
-            self._steps.extend(self._follow_up(each) for each in GroupAttempt(attempt, self._attempts).run())
+            group_attempt = GroupAttempt(attempt, self._attempts)
+            self._steps.extend(self._follow_up(each) for each in group_attempt.run())
+            if group_attempt.nominated is not None:
+                self._effects.evict_for_group(group_attempt.nominated)
             self.seconds += self._clock() - started
             return self.step()
         if isinstance(attempt, Failed) and isinstance(attempt.exception, ExplanationTooLargeError):

@@ -24,9 +24,8 @@ ROUND = (
     PORTS_AND_SPREAD,
 )
 """What one round decides, with nobody evicted and no topology asked for."""
-LATER = (PREEMPTION,)
 
 
 def families(seed: int) -> dict[str, Family]:
     """Returns all families by name; `seed` is of the one that dice make up."""
-    return {family.name: family for family in (*ROUND, at_random(seed), TOPOLOGY, *LATER)}
+    return {family.name: family for family in (*ROUND, at_random(seed), TOPOLOGY, PREEMPTION)}

@@ -6,6 +6,7 @@ much is made up here: a gated member holds its group, and a group waits for its 
 
 import itertools
 import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tests.oracle.gangs.recording import GroupState, Outcome, PodState, Run
@@ -26,6 +27,7 @@ from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError
+from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound, RoundStatus
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.documents import Decoder
@@ -56,6 +58,7 @@ class Replay:
         self._groups = PodGroups(self._cache)
         self._groups.serve(GroupSource.NATIVE)
         nominator, listers = Nominator(), self._cache.listers
+        self._nominator = nominator
         on = parse_feature_gates([f"{gate}=true" for gate in (GENERIC_WORKLOAD, *gates)])
         configuration = replace(loaded(json.dumps(CONFIGURATION)), feature_gates=on)
         self._frameworks = build_frameworks(configuration, self._cache.nodes, listers, nominator)
@@ -168,7 +171,7 @@ class Replay:
         outcome = self._cycle.schedule(queued.pod_info, self._frameworks[queued.profile]).outcome
         if isinstance(outcome, FitError):
             self._waiting[queued.pod_info.name].told = ("False", "Unschedulable", outcome.message)
-            return False
+            return self._evict(outcome.victims, {queued.uid: outcome.nominated_node_name or ""}, [queued])
         self._cache.assume_pod(queued.pod_info, outcome.node_name)
         self._bind(queued, outcome.node_name)
         return True
@@ -176,8 +179,17 @@ class Replay:
     def _try_group(self, key: PodGroupKey, members: list[QueuedPodInfo]) -> bool:
         group = self._groups.get(key)
         assert group is not None
+        preemption = PodGroupPreemption(
+            group, members, self._cache, self._groups, self._frameworks, self._nominator, lambda: 0.0
+        )
         result = PodGroupRound(
-            group, members, cache=self._cache, cycle=self._cycle, frameworks=self._frameworks, clock=lambda: 0.0
+            group,
+            members,
+            cache=self._cache,
+            cycle=self._cycle,
+            frameworks=self._frameworks,
+            clock=lambda: 0.0,
+            preempt=preemption.run,
         ).run()
         for member in result.members:
             if member.placement is not None:
@@ -192,11 +204,23 @@ class Replay:
         elif self._conditions[key.name] != _SCHEDULED:
             reason = "SchedulerError" if result.status is RoundStatus.ERROR else "Unschedulable"
             self._conditions[key.name] = GroupState("False", reason, result.message)
+        if result.preemption is not None and result.preemption.victims:
+            return self._evict(result.preemption.victims, result.preemption.nodes, members)
         return result.status is RoundStatus.SCHEDULED
+
+    def _evict(self, victims: Sequence[PodInfo], nodes: Mapping[str, str], members: Sequence[QueuedPodInfo]) -> bool:
+        """Ends victims at once, and keeps their room; whether there were any."""
+        for victim in victims:
+            self._delete("pods", victim.name)
+        for queued in members if victims else ():
+            if queued.uid in nodes:
+                self._nominator.add(queued.pod_info, nodes[queued.uid])
+        return bool(victims)
 
     def _bind(self, queued: QueuedPodInfo, node: str) -> None:
         name = queued.pod_info.name
         del self._waiting[name]
+        self._nominator.delete(queued.uid)
         self._nodes[name] = node
         self._set("pods", name, self._documents["pods", name])
 

@@ -51,9 +51,15 @@ class DefaultPreemption:
         self._args = args
         self._nominator = nominator
         self._clock = clock
-        self._strict = args.pdb_policy is PDBPolicy.STRICT
-        rule = VictimRule(args.minimum_runtime_seconds, clock)
-        self._dry_run = DryRun(nodes, Budgets(budgets, as_evicted=self._strict), rule, strict=self._strict)
+        self.strict = args.pdb_policy is PDBPolicy.STRICT
+        """Whether victims end through the Eviction API, and no budget is violated."""
+        self.delay = args.preemption_delay_seconds
+        """For how many seconds after its creation a pod does not preempt."""
+        self.rule = VictimRule(args.minimum_runtime_seconds, clock)
+        """Who may be evicted."""
+        self.budgets = Budgets(budgets, as_evicted=self.strict)
+        """The disruption budgets that it minds."""
+        self._dry_run = DryRun(nodes, self.budgets, self.rule, strict=self.strict)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.
@@ -69,7 +75,7 @@ class DefaultPreemption:
         reason = why_not_eligible(pod, self._nominator.nominated_or_named_node(pod), nodes, rejections)
         if reason is not None:
             return _no(reason, None)
-        delay = self._args.preemption_delay_seconds
+        delay = self.delay
         if wait := seconds_until_allowed(pod, delay, self._clock()):
             text = f"not eligible before preemptionDelaySeconds={delay} have passed since the pod was created."
             return _no(text, None, wait)
@@ -85,7 +91,7 @@ class DefaultPreemption:
         best = choose(findings.candidates)
         candidates = tuple(findings.candidates)
         status = Status(Code.SUCCESS, (best.announcement,))
-        return PostFilterResult(status, best.node_name, best.victims, candidates, evicts=self._strict)
+        return PostFilterResult(status, best.node_name, best.victims, candidates, evicts=self.strict)
 
     def release_unused(self) -> None:
         """Let go of the pods that no dry run has looked at since the last call."""

@@ -1,0 +1,87 @@
+"""A pod group on its way through the queue (upstream: backend/queue/workload_forest.go)."""
+
+from collections.abc import Callable, Container, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import structs
+
+from bayplan.cache.group_members import PodGroupKey
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.groups.pod_group import PodGroup
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo
+from bayplan.queue.queueing_hints import QueueProfile
+
+GANG_SCHEDULING: Final = "GangScheduling"
+_TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"
+_DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+_PREEMPTING: Final = "waiting for the preemption for this pod group to be finished"
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class QueuedPodGroup(QueuedEntity):
+    """A pod group of which members wait; they are tried together, in one round.
+
+    `pod_info` is its most important member's, at the group's priority. `members` are by UID, and in the order in which
+    the round tries them once it was popped. While it is `in_round`, members that come or fail are `late`. `gated` are
+    the members that a plugin of their profile holds: one of them holds the group.
+    """
+
+    group: PodGroup = field(kw_only=True)
+    placed: Callable[[PodGroupKey], Mapping[str, PodInfo]] = field(kw_only=True)
+    members: dict[str, QueuedPodInfo] = field(default_factory=dict)
+    late: dict[str, QueuedPodInfo] = field(default_factory=dict)
+    gated: dict[str, Status] = field(default_factory=dict)
+    preempting: Container[PodGroupKey] = ()
+    in_round: bool = False
+    lead: str = field(default="", init=False)
+
+    def __post_init__(self) -> None:
+        # No pod's UID: these come from the API server, or from a file.
+        self.uid = f"\0{self.group.key.source} {self.group.key}"
+        self.profile = self.pod_info.pod.spec.scheduler_name
+        self.stand(self.pod_info)
+
+    @property
+    def since(self) -> float:
+        """Since ever for a gang that runs in part, as after a restart: room goes to whom it makes whole."""
+        return 0.0 if 0 < len(self.placed(self.group.key)) < self.group.least else self.timestamp
+
+    def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
+        """Return what holds the group: a gated member, or that there are too few.
+
+        So does its preemption while victims are being told to end. Upstream: gangscheduling.go PreEnqueue and
+        default_preemption.go PreEnqueue.
+        """
+        if self.group.key in self.preempting:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_PREEMPTING,), _DEFAULT_PREEMPTION)
+        while self.gated:
+            uid = next(iter(self.gated))
+            self.ask(self.members[uid], profiles)
+            if uid in self.gated:
+                return self.gated[uid]
+        if len(self.members) + len(self.placed(self.group.key)) < self.group.least:
+            return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_TOO_FEW,), GANG_SCHEDULING)
+        return SUCCESS
+
+    def ask(self, member: QueuedPodInfo, profiles: Mapping[str, QueueProfile]) -> None:
+        """Ask again whether a plugin holds the member."""
+        status = profiles[member.profile].gate(member.pod_info)
+        if status.ok:
+            self.gated.pop(member.uid, None)
+        else:
+            self.gated[member.uid] = status
+
+    def rank(self) -> None:
+        """Have the most important member stand for the group."""
+        lead = max((each.pod_info for each in self.members.values()), key=lambda pod: pod.priority)
+        self.stand(lead)
+
+    def stand(self, lead: PodInfo) -> None:
+        """Have this member stand for the group, at the group's priority."""
+        priority, self.lead = self.group.priority, lead.uid
+        if priority is not None and priority != lead.priority:
+            spec = structs.replace(lead.pod.spec, priority=priority)
+            lead = PodInfo(structs.replace(lead.pod, spec=spec))
+        self.pod_info = lead

@@ -1,0 +1,227 @@
+"""Tries out whom evicting, anywhere in the cluster, would make a pod group fit."""
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from bayplan.cache.cache import Cache
+from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.runtime import Framework
+from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroups
+from bayplan.plugins.preemption.default_preemption import (
+    DefaultPreemption,
+    is_terminating_by_preemption,
+    seconds_until_allowed,
+)
+from bayplan.plugins.preemption.group_victims import VictimUnit, in_order_of_sparing, units_below
+from bayplan.queue.nominator import Nominator
+from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.pod_group_round import GroupPreemption, MemberResult, PodGroupRound, RoundStatus
+
+_Steps = Generator[None, None, GroupPreemption]
+
+_PREFIX: Final = "pod group preemption: "
+_CLAIMS: Final = "deallocation and deletion of ResourceClaims completed, "
+_MEMBERS_AT_ONCE: Final = 64
+_UNITS_AT_ONCE: Final = 256
+STRICT: Final = "no victims can be found without violating a PodDisruptionBudget"
+
+
+@dataclass(eq=False)
+class PodGroupPreemption:
+    """Finds the victims of one group whose round failed; the round relies on it to leave cache and queue as they are.
+
+    All pods of lower priority are taken off a copy of the nodes, and the group is placed there once. Then they are
+    given back, those that a budget protects first, and of those the most important, as long as every member still
+    passes the filters on the node it has. Those that are not are the victims. Several that come one after the other are
+    given back at once where all of them may stay; so the work grows with the victims and not with all pods.
+
+    To be made before the round, which ends nominations. Between two steps the caller may let watches run.
+    Upstream: framework/preemption/podgrouppreemption.go.
+    """
+
+    group: PodGroup
+    members: Sequence[QueuedPodInfo]
+    cache: Cache
+    groups: PodGroups | None
+    frameworks: Mapping[str, Framework]
+    nominator: Nominator
+    clock: Callable[[], float]
+    _nominated: dict[str, str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        nodes = {each.uid: self.nominator.nominated_or_named_node(each.pod_info) for each in self.members}
+        self._nominated = {uid: node for uid, node in nodes.items() if node}
+
+    @property
+    def priority(self) -> int:
+        """The group's own, or that of its most important member if it has none."""
+        if self.group.priority is not None:
+            return self.group.priority
+        return max(each.pod_info.priority for each in self.members)
+
+    def run(self) -> _Steps:
+        """Yield now and then, and return whom to evict for which places, or why nobody is evicted."""
+        framework = self.frameworks[self.members[0].profile]
+        plugin = framework.plugins.get(DefaultPreemption.name)
+        if not isinstance(plugin, DefaultPreemption) or plugin not in framework.post_filters:
+            return GroupPreemption("")
+        reason = self._why_not_eligible(plugin)
+        if reason:
+            return self._none(reason)
+        if self._is_under_way():
+            return GroupPreemption(f"{_PREFIX}ongoing preemption on nominated nodes", self._nominated)
+        emptied = self.cache.beside(self.group.key)
+        units: list[VictimUnit] = []
+        for found in units_below(self.priority, emptied.nodes, self.groups, plugin.rule, self.group.key):
+            units = found or units
+            yield
+        if not units:
+            return GroupPreemption(f"{_PREFIX}No preemption victims found for incoming preemptor")
+        for number, unit in enumerate(units):
+            for pod, row in zip(unit.pods, unit.rows, strict=True):
+                emptied.nodes.remove_pod(pod, row)
+            if number % _UNITS_AT_ONCE == 0:
+                yield
+        return (yield from self._place(emptied, units, plugin))
+
+    def _why_not_eligible(self, plugin: DefaultPreemption) -> str:
+        pods = [each.pod_info for each in self.members]
+        if any(pod.pod.spec.preemption_policy == "Never" for pod in pods):
+            return "not eligible due to preemptionPolicy=Never."
+        delay, now = plugin.delay, plugin.rule.now()
+        if any(seconds_until_allowed(pod, delay, now) for pod in pods):
+            return f"not eligible before preemptionDelaySeconds={delay} have passed since its pods were created."
+        return ""
+
+    def _is_under_way(self) -> bool:
+        """Whether somebody of lower priority is being evicted from a node that a member is nominated to."""
+        nodes, priority = self.cache.nodes, self.priority
+        rows = (nodes.row(name) for name in set(self._nominated.values()))
+        return any(
+            pod.priority < priority and is_terminating_by_preemption(pod)
+            for row in rows
+            if row is not None
+            for pod in nodes.pods[row].values()
+        )
+
+    def _none(self, reason: str) -> GroupPreemption:
+        """Say why nobody is evicted; dynamicresources' PodGroupPostFilter has its say before."""
+        is_native = self.group.is_native and "DynamicResources" in self.frameworks[self.members[0].profile].plugins
+        return GroupPreemption(f"{_CLAIMS if is_native else ''}{_PREFIX}{reason}")
+
+    def _place(self, emptied: Cache, units: list[VictimUnit], plugin: DefaultPreemption) -> _Steps:
+        cycle = SchedulingCycle(emptied.nodes, self._others_nominated(), self.frameworks.values(), tell_reasons=False)
+        trial = PodGroupRound(
+            self.group, self.members, cache=emptied, cycle=cycle, frameworks=self.frameworks, clock=self.clock
+        )
+        try:
+            while (result := trial.step()) is None:
+                yield
+            placed = [each for each in result.members if each.placement is not None]
+            if result.status is not RoundStatus.SCHEDULED or not placed:
+                return self._none(result.message)
+            ended = yield from _Sparing(emptied, cycle, placed).run(in_order_of_sparing(units, plugin.budgets))
+        finally:
+            trial.undo()
+        nodes = {each.queued.uid: each.placement.node_name for each in placed if each.placement is not None}
+        return self._chosen(nodes, ended, plugin)
+
+    def _chosen(self, nodes: dict[str, str], ended: list[VictimUnit], plugin: DefaultPreemption) -> GroupPreemption:
+        ranked = [pod for unit in sorted(ended, key=lambda unit: unit.importance) for pod in unit.pods]
+        violations = len(plugin.budgets.split_by_violation(ranked)[0])
+        if plugin.strict and violations:
+            return self._none(STRICT)
+        # Meanwhile some may have ended, and others begun to.
+        victims = tuple(now for pod in ranked if (now := self.cache.pod(pod.uid)) is not None)
+        text = f"{_PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
+        there = {uid: node for uid, node in nodes.items() if self.cache.has_node(node)}
+        return GroupPreemption(text, there, victims, plugin.strict, violations)
+
+    def _others_nominated(self) -> Nominator:
+        """The nominations of all but the group's own pods, which are about to be placed anew."""
+        others, own = Nominator(), {each.uid for each in self.members}
+        for node in self.nominator.nodes():
+            for pod in self.nominator.nominated_pods_for_node(node):
+                if pod.uid not in own:
+                    others.add(pod, node)
+        return others
+
+
+@dataclass(eq=False)
+class _Sparing:
+    """Gives units back to nodes on which a group is `placed`, unless a member then fails on its node."""
+
+    emptied: Cache
+    cycle: SchedulingCycle
+    placed: Sequence[MemberResult]
+    _by_row: dict[int, list[MemberResult]] = field(default_factory=dict, init=False)
+    _is_local: bool = field(default=True, init=False)
+
+    def __post_init__(self) -> None:
+        for member in self.placed:
+            row = self.emptied.nodes.row(_node_of(member))
+            assert row is not None
+            self._by_row.setdefault(row, []).append(member)
+
+    def run(self, units: Sequence[VictimUnit]) -> Generator[None, None, list[VictimUnit]]:
+        """Yield now and then, and return those that cannot stay.
+
+        Where one fails, half as many are tried at once, and where all stay twice as many.
+        """
+        self._is_local = all(self.cycle.looks_at_one_node(each.queued.pod_info, each.framework) for each in self.placed)
+        if self._is_local:
+            units = [unit for unit in units if any(row in self._by_row for row in unit.rows)]
+        ended: list[VictimUnit] = []
+        at, size = 0, 1
+        while at < len(units):
+            some = units[at : at + size]
+            self._move(some, self.emptied.nodes.add_pod)
+            if (yield from self._all_fit(some)):
+                at, size = at + len(some), 2 * size
+                continue
+            self._move(some, self.emptied.nodes.remove_pod)
+            if len(some) == 1:
+                ended += some
+                at += 1
+            size = max(len(some) // 2, 1)
+        return ended
+
+    def _move(self, units: Sequence[VictimUnit], move: Callable[[PodInfo, int], None]) -> None:
+        for unit in units:
+            for pod, row in zip(unit.pods, unit.rows, strict=True):
+                move(pod, row)
+
+    def _all_fit(self, units: Sequence[VictimUnit]) -> Generator[None, None, bool]:
+        """Whether members pass on their nodes, each among those before it; yields now and then."""
+        asked = self.placed
+        if self._is_local:
+            rows = {row for unit in units for row in unit.rows if row in self._by_row}
+            asked = [member for row in rows for member in self._by_row[row]]
+        for member in reversed(asked):
+            _lift(member, self.emptied)
+        fit = True
+        for number, member in enumerate(asked):
+            fit = fit and self.cycle.fits(member.queued.pod_info, member.framework, _node_of(member))
+            _set_down(member, self.emptied)
+            if number % _MEMBERS_AT_ONCE == 0:
+                yield
+        return fit
+
+
+def _node_of(member: MemberResult) -> str:
+    return "" if member.placement is None else member.placement.node_name
+
+
+def _lift(member: MemberResult, emptied: Cache) -> None:
+    if member.placement is not None:
+        member.framework.run_unreserve(member.placement.state, member.queued.pod_info, member.placement.node_name)
+        emptied.forget_pod(member.queued.uid)
+
+
+def _set_down(member: MemberResult, emptied: Cache) -> None:
+    if member.placement is not None:
+        emptied.assume_pod(member.queued.pod_info, member.placement.node_name)
+        member.framework.run_reserve(member.placement.state, member.queued.pod_info, member.placement.node_name)
