@@ -45,14 +45,19 @@ def client(plane: ControlPlane) -> Iterator[ApiClient]:
     plane.client.delete_all("nodes")
 
 
-def put_gang(client: ApiClient, kind: str, name: str, count: int) -> list[str]:
-    """Creates a gang that needs all its pods, of a CPU each, and returns their names."""
+def put_gang(client: ApiClient, kind: str, name: str, count: int, priority: str = "", **fields: object) -> list[str]:
+    """Creates a gang that needs all its pods, of a CPU each, and returns their names.
+
+    `priority` is the PriorityClass of all, `fields` are those of `pod`.
+    """
+    of_class = {"priorityClassName": priority} if priority else {}
     made, one = group(name, "default", count), partial(member, namespace="default", of=name)
     if kind == NATIVE:
-        made |= {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": {"schedulingPolicy": {"gang": {"minCount": count}}}}
+        policy = {"schedulingPolicy": {"gang": {"minCount": count}}}
+        made |= {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": {**policy, **of_class}}
         one = partial(pod, namespace="default", schedulingGroup={"podGroupName": name})
     client.create(kind, made)
-    pods: list[Object] = [one(f"{name}-{index:03d}", requests=ONE_CPU) for index in range(count)]
+    pods: list[Object] = [one(f"{name}-{index:03d}", requests=ONE_CPU, **of_class, **fields) for index in range(count)]
     client.create_all("pods", pods)
     return [each["metadata"]["name"] for each in pods]
 
@@ -80,6 +85,42 @@ def test_a_gang_starts_whole_or_waits_until_it_can(
         assert nodes_bound(client, "default").keys() == set(fits)
         client.create("nodes", node("n2", cpu="1"))
         wait_bound(client, "default", [*fits, *waits])
+        assert_alive_without_a_traceback(process)
+
+
+@pytest.mark.parametrize("kind", [NATIVE, GROUPS])
+def test_a_gang_evicts_whom_it_must_and_nobody_where_it_would_not_fit_even_so(
+    plane: ControlPlane, client: ApiClient, kind: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    for name, value in (("low", 1), ("high", 1000)):
+        if name not in {each["metadata"]["name"] for each in client.list("priorityclasses")}:
+            client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
+    client.create_all("nodes", [node(f"n{index}", cpu="2") for index in range(8)])
+    # Without a controller that says more, a budget allows no disruption.
+    budget = {
+        "metadata": {"name": f"kept-{len(kind)}", "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": "kept"}}},
+    }
+    client.create("poddisruptionbudgets", budget)
+    for app in ("kept", "free"):
+        placed = partial(pod, scheduler="another", requests=ONE_CPU, labels={"app": app}, priorityClassName="low")
+        client.create_all("pods", [placed(f"{app}-{at}", "default", node_name=f"n{at}") for at in range(8)])
+    low = nodes_bound(client, "default").keys()
+    with BayplanProcess(tmp_path_factory.mktemp("evicts"), kubeconfig=install_bayplan(plane)) as process:
+        process.wait_ready()
+        larger = put_gang(client, kind, f"larger-{len(kind)}", 17, "high")
+        assert "cannot be satisfied" in wait_refused(client, "default", larger[0])["message"]
+        assert nodes_bound(client, "default").keys() == low
+        spread = {
+            "maxSkew": 1,
+            "topologyKey": "kubernetes.io/hostname",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "gang"}},
+        }
+        apart = {"labels": {"app": "gang"}, "topologySpreadConstraints": [spread]}
+        fits = put_gang(client, kind, f"one-each-{len(kind)}", 8, "high", **apart)
+        wait_bound(client, "default", fits)
+        assert nodes_bound(client, "default").keys() == {*fits, *(f"kept-{at}" for at in range(8))}
         assert_alive_without_a_traceback(process)
 
 
