@@ -133,7 +133,13 @@ def build(
     binds_client = client.twin()
     cache, nominator, news = Cache(), Nominator(), asyncio.Event()
     engines = EngineBuilder(
-        cache=cache, nominator=nominator, client=binds_client, admit=admit, metrics=metrics, clock=clock
+        cache=cache,
+        nominator=nominator,
+        client=binds_client,
+        admit=admit,
+        metrics=metrics,
+        clock=clock,
+        groups=None if is_shadow else PodGroups(cache),
     )
     engine = engines.build(configuration)
     shadow = None
@@ -153,7 +159,7 @@ def build(
         metrics=metrics,
         nominator=nominator,
         step=STEP_PODS,
-        groups=None if is_shadow else PodGroups(cache),
+        groups=engines.groups,
     )
     pending = PendingPodEvents(cache, queue, news.set, metrics, names)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, on_call=metrics.api_call, wake=news.set)

@@ -19,6 +19,7 @@ class PodGroups:
         self._cache = cache
         self._groups: dict[PodGroupKey, PodGroup] = {}
         self._served: set[GroupSource] = set()
+        self._evicted_as_one: set[PodGroupKey] = set()
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -58,10 +59,22 @@ class PodGroups:
     def set(self, group: PodGroup) -> None:
         """Take a group that is new or changed."""
         self._groups[group.key] = group
+        (self._evicted_as_one.add if group.evicted_as_one else self._evicted_as_one.discard)(group.key)
 
     def remove(self, key: PodGroupKey) -> None:
         """Forget a group that is gone; its members, if there are any, wait for another of its name."""
         self._groups.pop(key, None)
+        self._evicted_as_one.discard(key)
+
+    def evicted_as_one(self, pod: PodInfo) -> Mapping[str, PodInfo] | None:
+        """The pods on nodes that preemption takes with this one, itself among them; None if it takes it alone."""
+        key = self.of(pod) if self._evicted_as_one else None
+        return None if key not in self._evicted_as_one or key is None else self.placed(key)
+
+    def nodes_of_those_evicted_as_one(self) -> frozenset[str]:
+        """The names of the nodes on which such pods are."""
+        uids = (uid for key in self._evicted_as_one for uid in self.placed(key))
+        return frozenset(name for uid in uids if (name := self._cache.node_of(uid)) is not None)
 
     def placed(self, key: PodGroupKey) -> Mapping[str, PodInfo]:
         """The members on nodes, assumed or bound, by UID; its length is how many there are, in O(1)."""

@@ -24,6 +24,7 @@ from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Afterwards
 from bayplan.framework.waiting_pods import WaitingPods
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
@@ -77,6 +78,8 @@ class Handle:
     """Seconds since the epoch."""
     gates: FeatureGates = DEFAULT_FEATURE_GATES
     """Which features of kube-scheduler are on."""
+    groups: PodGroups | None = None
+    """The pod groups, where pods are grouped."""
 
 
 _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
@@ -117,7 +120,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
         clock=handle.clock,
     ),
     DefaultPreemption: lambda args, handle: DefaultPreemption(
-        args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock
+        args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock, groups=handle.groups
     ),
     NodeResourcesBalancedAllocation: lambda args, handle: (
         ResultingBalance(args) if args.measure is BalanceMeasure.RESULT else NodeResourcesBalancedAllocation(args)
@@ -157,11 +160,12 @@ def build_frameworks(
     waiting_pods: WaitingPods | None = None,
     afterwards: Afterwards | None = None,
     metrics: Metrics | None = None,
+    groups: PodGroups | None = None,
 ) -> dict[str, Framework]:
     """The framework of each profile by schedulerName; all share one index of the node table, listers and nominator.
 
-    `clock` gives seconds since the epoch. Listers, nominator, `waiting_pods` and `afterwards` outlive frameworks that
-    are replaced. `metrics` receive how long plugins take.
+    `clock` gives seconds since the epoch. Listers, nominator, `waiting_pods`, `afterwards` and `groups` outlive
+    frameworks that are replaced. `metrics` receive how long plugins take.
 
     Raises:
         ConfigurationError: a profile's plugin sets do not work out, or a plugin from outside is no good; every
@@ -176,6 +180,7 @@ def build_frameworks(
         Afterwards() if afterwards is None else afterwards,
         clock=clock,
         gates=configuration.feature_gates,
+        groups=groups,
     )
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)

@@ -10,6 +10,7 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Afterwards
 from bayplan.framework.waiting_pods import WaitingPods
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -50,6 +51,7 @@ class EngineBuilder:
     admit: Callable[[], float] | None
     metrics: Metrics
     clock: Callable[[], float]
+    groups: PodGroups | None = None
     waiting_pods: WaitingPods = field(default_factory=WaitingPods, init=False)
     afterwards: Afterwards = field(default_factory=Afterwards, init=False)
 
@@ -69,6 +71,7 @@ class EngineBuilder:
             waiting_pods=self.waiting_pods,
             afterwards=self.afterwards,
             metrics=self.metrics,
+            groups=self.groups,
         )
         cycle = SchedulingCycle(cache.nodes, self.nominator, frameworks.values())
         extenders = make_clients(configuration.extenders, self.admit)

@@ -85,6 +85,7 @@ class Simulator:
         self._moment = moment
         self._keeps_reports = reports
         self._nominator = nominator = Nominator() if nominator is None else nominator
+        self.groups = PodGroups(self.cache)
         self.frameworks = build_frameworks(
             configuration,
             self.cache.nodes,
@@ -92,9 +93,9 @@ class Simulator:
             nominator,
             lambda: self._moment,
             afterwards=Afterwards(lambda exchange: exchange.assume()),
+            groups=self.groups,
         )
         self._now, self._between_pods = 0.0, 1.0
-        self.groups = PodGroups(self.cache)
         # Whether the CRD is installed is known by its objects; a pod's own field is there only where it counts.
         self.groups.serve(GroupSource.NATIVE)
         self.queue = SchedulingQueue(

@@ -61,7 +61,7 @@ class Replay:
         self._nominator = nominator
         on = parse_feature_gates([f"{gate}=true" for gate in (GENERIC_WORKLOAD, *gates)])
         configuration = replace(loaded(json.dumps(CONFIGURATION)), feature_gates=on)
-        self._frameworks = build_frameworks(configuration, self._cache.nodes, listers, nominator)
+        self._frameworks = build_frameworks(configuration, self._cache.nodes, listers, nominator, groups=self._groups)
         for kind in listers.wanted():
             listers.of(kind).synced = True
         self._cycle = SchedulingCycle(self._cache.nodes, nominator, self._frameworks.values())

@@ -9,7 +9,7 @@ from tests.oracle.gangs.recording import DATA, Outcome, Run, read
 from tests.oracle.gangs.replay import Replay
 
 _FAMILIES = families(1)
-_OF_THE_QUEUE = {"the-held-one-goes", "at-random-1-18", "at-random-1-19", "at-random-1-20", "single-over-a-whole-gang"}
+_OF_THE_QUEUE = {"the-held-one-goes", "at-random-1-18", "at-random-1-19", "at-random-1-20"}
 """In which a queue says who goes first after a back-off, or whom a deletion wakes: `python -m e2e.gangs` has one."""
 _OF_DICE = {"over-a-gang", "single-over-a-gang", "over-a-basic-group"}
 """In which some of the equal pods b1, b2 and b3 have to go: kube-scheduler reads its clock for whom goes first."""

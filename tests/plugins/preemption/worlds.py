@@ -8,8 +8,10 @@ from tests.builders import make_pod
 from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.cache import Cache
+from bayplan.cache.group_members import GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -38,6 +40,8 @@ class World:
 
     def __init__(self, *objects: Any, configuration=None) -> None:
         self.cache = Cache()
+        self.groups = PodGroups(self.cache)
+        self.groups.serve(GroupSource.NATIVE)
         self.nominator = Nominator()
         self.now = NOW
         self._configuration = configuration or default_configuration()
@@ -54,7 +58,9 @@ class World:
         """Make new plugins and a new cycle over what there is."""
         nodes, listers = self.cache.nodes, self.cache.listers
         clock = lambda: self.now  # noqa: E731
-        (self.framework,) = build_frameworks(self._configuration, nodes, listers, self.nominator, clock).values()
+        (self.framework,) = build_frameworks(
+            self._configuration, nodes, listers, self.nominator, clock, groups=self.groups
+        ).values()
         self.cycle = SchedulingCycle(nodes, self.nominator)
 
     def add(self, *objects: Any) -> None:

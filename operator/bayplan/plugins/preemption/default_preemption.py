@@ -14,6 +14,7 @@ from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status, Traits
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.dry_run import (
     SEVERAL_BUDGETS,
     STRICT,
@@ -47,6 +48,8 @@ class DefaultPreemption:
         budgets: Lister[PodDisruptionBudget],
         nominator: Nominator,
         clock: Callable[[], float],
+        *,
+        groups: PodGroups | None = None,
     ) -> None:
         self._args = args
         self._nominator = nominator
@@ -59,7 +62,7 @@ class DefaultPreemption:
         """Who may be evicted."""
         self.budgets = Budgets(budgets, as_evicted=self.strict)
         """The disruption budgets that it minds."""
-        self._dry_run = DryRun(nodes, self.budgets, self.rule, strict=self.strict)
+        self._dry_run = DryRun(nodes, self.budgets, self.rule, strict=self.strict, groups=groups)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.

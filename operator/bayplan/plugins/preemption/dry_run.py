@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,9 +17,17 @@ from bayplan.evaluation.nominated_round import SingleNodeFilters
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code, Reads
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.kept_selections import KeptSelections
 from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
-from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimRule, VictimSelection, importance
+from bayplan.plugins.preemption.victims import (
+    Budgets,
+    LowerPriorityPods,
+    VictimRule,
+    VictimSelection,
+    importance,
+    unit_importance,
+)
 
 NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 NO_VICTIMS: Final = "No preemption victims found for incoming pod"
@@ -47,6 +55,13 @@ class Findings:
     """When the first pod that is too young to be a victim no longer is, in seconds since the epoch, or inf."""
 
 
+class _Unit(NamedTuple):
+    """Pods that end together, and those of them that are on the node."""
+
+    pods: tuple[PodInfo, ...]
+    here: tuple[PodInfo, ...]
+
+
 @dataclass(eq=False)
 class NodeVictimSelector:
     """Removes all possible victims of a node on a scratch table, then spares as many as it can, pod by pod.
@@ -59,6 +74,7 @@ class NodeVictimSelector:
     lower: LowerPriorityPods
     budgets: Budgets
     scratch: ShadowTable
+    groups: PodGroups | None = None
 
     @cached_property
     def _filters(self) -> SingleNodeFilters:
@@ -76,8 +92,8 @@ class NodeVictimSelector:
     def _select(self, filters: SingleNodeFilters, row: int) -> VictimSelection:
         scratch, seen = self.scratch, self.rejections.nominated
         nominated = [] if seen is None else seen.others(row, self.pod)
-        possible = self.lower.victims[row]
-        for victim in possible:
+        units = self._units(row)
+        for victim in (victim for unit in units for victim in unit.here):
             scratch.remove_pod(victim, row)
         selection = VictimSelection(row)
         failure = filters.first_failure_with_nominated(nominated, row, explain=True)
@@ -86,15 +102,36 @@ class NodeVictimSelector:
             if failure.code is Code.ERROR:
                 selection.error = f'running "{failure.plugin}" filter plugin: {failure.message}'
             return selection
-        violating, others = self.budgets.split_by_violation(possible)
-        for index, victim in enumerate([*violating, *others]):
-            scratch.place([victim], row)
+        violating = {
+            id(pod) for pod in self.budgets.split_by_violation([pod for unit in units for pod in unit.pods])[0]
+        }
+        units.sort(key=lambda unit: not any(id(pod) in violating for pod in unit.pods))
+        for unit in units:
+            scratch.place(unit.here, row)
             if filters.first_failure_with_nominated(nominated, row) is not None:
-                scratch.remove_pod(victim, row)
-                selection.victims.append(victim)
-                selection.violations += index < len(violating)
+                for victim in unit.here:
+                    scratch.remove_pod(victim, row)
+                selection.victims += unit.pods
+                selection.violations += sum(id(pod) in violating for pod in unit.pods)
         selection.victims.sort(key=importance)
         return selection
+
+    def _units(self, row: int) -> list[_Unit]:
+        """The possible victims, most important first: pods, and groups that end as a whole, with their pods elsewhere.
+
+        A group one of whose pods is spared is none (upstream: framework/preemption/types.go).
+        """
+        possible = self.lower.victims[row]
+        wholes = [None if self.groups is None else self.groups.evicted_as_one(pod) for pod in possible]
+        if not any(wholes):
+            return [_Unit((pod,), (pod,)) for pod in possible]
+        units: dict[str, _Unit] = {}
+        for pod, whole in zip(possible, wholes, strict=True):
+            pods = (pod,) if whole is None else tuple(sorted(whole.values(), key=importance))
+            if all(each.priority < self.pod.priority and self.lower.is_old_enough(each) for each in pods):
+                here = tuple(each for each in pods if each.uid in self.scratch.source.pods[row])
+                units[pods[0].uid] = _Unit(pods, here)
+        return sorted(units.values(), key=lambda unit: unit_importance(unit.pods))
 
 
 @dataclass(eq=False)
@@ -111,6 +148,7 @@ class DryRun:
     budgets: Budgets
     rule: VictimRule
     strict: bool = False
+    groups: PodGroups | None = None
 
     def __post_init__(self) -> None:
         self._scratch: ShadowTable | None = None
@@ -147,8 +185,10 @@ class DryRun:
         scratch = self._scratch = self._scratch or ShadowTable(self.nodes)
         scratch.follow()
         columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, scratch, self._kept)
-        one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, scratch)
+        one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, scratch, self.groups)
         on_columns = _can_be_on_columns(pod, rejections, self.nodes, order)
+        if self.groups is not None and (names := self.groups.nodes_of_those_evicted_as_one()):
+            on_columns &= ~np.isin(order, [row for name in names if (row := self.nodes.row(name)) is not None])
         screened = order[on_columns]
         try:
             fits = ~on_columns
@@ -185,7 +225,7 @@ class DryRun:
         elif selection.victims:
             # Objects may have been replaced since, with nothing that matters here changed but, say, a deletion begun.
             now = self.nodes.pods[selection.row]
-            victims = tuple([now[victim.uid] for victim in selection.victims])
+            victims = tuple([now.get(victim.uid, victim) for victim in selection.victims])
             candidate = selection.candidate
             if candidate is None or candidate.victims != victims or candidate.pdb_violations != violations:
                 candidate = selection.candidate = Candidate(self.nodes.names[selection.row], victims, violations)

@@ -165,6 +165,15 @@ def importance(pod: PodInfo) -> tuple[int, float]:
     return -pod.priority, start_time(pod)
 
 
+def unit_importance(pods: Sequence[PodInfo]) -> tuple[int, bool, int, float]:
+    """Sort the most important of pods that end together first: groups before pods, then more pods.
+
+    Of those of one priority (upstream: framework/preemption/util.go MoreImportantVictim).
+    """
+    is_grouped = pods[0].pod.spec.scheduling_group is not None
+    return -pods[0].priority, not is_grouped, -len(pods), min(map(start_time, pods))
+
+
 @dataclass(frozen=True, slots=True)
 class VictimRule:
     """Which pods of lower priority may be evicted: those that have run long enough.
@@ -211,6 +220,10 @@ class LowerPriorityPods(UsageView):
         self._rule = rule
         self.evictable_from = inf
         self._start_over()
+
+    def is_old_enough(self, pod: PodInfo) -> bool:
+        """Whether the pod has run long enough to be evicted."""
+        return not self._rule.minimum_runtime or self._rule.evictable_from(pod) <= self._rule.now()
 
     def follow(self) -> None:
         """Bring everything up to date with the node table and the clock."""
