@@ -1,7 +1,8 @@
 """Gangs on a real API server: all of their pods start, or none, also when the scheduler dies in the middle."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 from e2e.conftest import StartControlPlane
@@ -50,8 +51,9 @@ def put_gang(client: ApiClient, kind: str, name: str, count: int, priority: str 
 
     `priority` is the PriorityClass of all, `fields` are those of `pod`.
     """
-    of_class = {"priorityClassName": priority} if priority else {}
-    made, one = group(name, "default", count), partial(member, namespace="default", of=name)
+    of_class: dict[str, Any] = {"priorityClassName": priority} if priority else {}
+    made = group(name, "default", count)
+    one: Callable[..., Object] = partial(member, namespace="default", of=name)
     if kind == NATIVE:
         policy = {"schedulingPolicy": {"gang": {"minCount": count}}}
         made |= {"apiVersion": "scheduling.k8s.io/v1beta1", "spec": {**policy, **of_class}}
