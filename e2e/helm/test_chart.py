@@ -21,6 +21,7 @@ Named = dict[tuple[str, str], dict[str, Any]]
 NAMESPACE = "bayplan-system"
 SWITCHES = {
     "ha": "ha",
+    "devices": "devices",
     "guaranteed": "guaranteed",
     "preemption": "preemption",
     "carefulPreemption": "careful-preemption",

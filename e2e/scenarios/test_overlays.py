@@ -135,7 +135,7 @@ def test_an_overlay_moves_everything_to_its_namespace_and_names_its_image(
     named = [path for each in built.values() for path in _strings(each, "bayplan-system")]
     assert named == []
     subjects = [subject for each in built.values() for subject in each.get("subjects", [])]
-    assert len(subjects) == 5
+    assert len(subjects) == 6
     assert {subject["namespace"] for subject in subjects} == {"batch"}
     assert _namespaces_asked_for(built) == {"batch"}
 
