@@ -33,13 +33,18 @@ def decode(document, kind):
     return msgspec.convert(document, kind)
 
 
-def bayplan_answers(case):
-    """What bayplan says of a case, in the form in which answers are compared."""
+def allocator_of(case):
+    """The allocator over what a case has."""
     state = AllocatedState()
     for number, allocation in enumerate(case["allocated"]):
         state.observe(str(number), decode(allocation, AllocationResult))
     classes = {each["metadata"]["name"]: decode(each, DeviceClass) for each in case["classes"]}
-    allocator = Allocator(decode(case["slices"], list[ResourceSlice]), classes, (), state, SmallSelector)
+    return Allocator(decode(case["slices"], list[ResourceSlice]), classes, (), state, SmallSelector)
+
+
+def bayplan_answers(case):
+    """What bayplan says of a case, in the form in which answers are compared."""
+    allocator = allocator_of(case)
     try:
         (answer,) = allocator.allocate(decode(case["claims"], list[ResourceClaim]), [decode(case["node"], Node)], still)
     except AllocationError as error:

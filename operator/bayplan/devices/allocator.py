@@ -3,15 +3,17 @@
 Pure: what is allocated already is an argument, and so is the clock. Nothing is written.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.candidates import Pick
+from bayplan.devices.device_counts import DeviceCount, count_devices
 from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.pools import Pool, PoolIndex
 from bayplan.devices.requests import (
@@ -28,6 +30,7 @@ from bayplan.devices.search import Search, SearchTimeoutError
 ATTEMPT_SECONDS: Final = 0.2
 """How long one attempt searches, over all nodes: the loop waits for it."""
 _MAX_SELECTORS: Final = 4096
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,23 +123,37 @@ class Allocator:
         if self.index.selector_error and nodes:
             raise AllocationError(self.index.selector_error)
         reads = reads_of(claims, self._classes, self._compile)
+        too_late: _Solution | Refusal = _TIMED_OUT
+        found = self._by_kind(nodes, reads, now, partial(self._search, claims, reads), too_late)
+        return [
+            solution if isinstance(solution, Refusal) else Grant(node.metadata.name, pools, solution)
+            for node, (pools, solution) in zip(nodes, found, strict=True)
+        ]
+
+    def count(
+        self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float]
+    ) -> list[Sequence[DeviceCount]]:
+        """Count for each node, in order, the devices that each request could have; none for nodes without an answer."""
+        reads = reads_of(claims, self._classes, self._compile)
+        none: Sequence[DeviceCount] = ()
+        return [counts for _, counts in self._by_kind(nodes, reads, now, partial(self._count, claims, reads), none)]
+
+    def _by_kind(
+        self, nodes: Sequence[Node], reads: Reads, now: Callable[[], float], ask: Callable[..., T], too_late: T
+    ) -> Iterator[tuple[Sequence[Pool], T]]:
+        """Give the pools of each node and what was answered on the first of its kind, as long as there is time."""
         end = now() + ATTEMPT_SECONDS
-        found: dict[Hashable, _Solution | Refusal] = {}
-        answers: list[Grant | Refusal] = []
+        answers: dict[Hashable, T] = {}
         for node in nodes:
             # Taking a node in takes its time, too, when it was not seen before.
             if now() >= end:
-                answers.append(_TIMED_OUT)
+                yield (), too_late
                 continue
             here = self.index.pools_of(node)
             key = here.kind(reads, self.kinds, self._allocated)
-            solution = found.get(key)
-            if solution is None:
-                solution = found[key] = self._search(claims, node, here.pools, reads, lambda: now() >= end)
-            answers.append(
-                solution if isinstance(solution, Refusal) else Grant(node.metadata.name, here.pools, solution)
-            )
-        return answers
+            if key not in answers:
+                answers[key] = ask(node, here.pools, lambda: now() >= end)
+            yield here.pools, answers[key]
 
     def _compile(self, expression: str) -> Selector:
         known = self.selectors.get(expression)
@@ -147,12 +164,29 @@ class Allocator:
             self.selectors[expression] = known
         return known
 
+    def _count(
+        self,
+        claims: Sequence[ResourceClaim],
+        reads: Reads,
+        node: Node,
+        pools: Sequence[Pool],
+        is_over: Callable[[], bool],
+    ) -> Sequence[DeviceCount]:
+        search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over)
+        requests = [ClaimRequests(claim) for claim in claims]
+        try:
+            for each in requests:
+                each.prepare(self._classes, self._compile, search.list_all)
+            return count_devices(search, requests)
+        except (AllocationError, SearchTimeoutError):
+            return ()
+
     def _search(
         self,
         claims: Sequence[ResourceClaim],
+        reads: Reads,
         node: Node,
         pools: Sequence[Pool],
-        reads: Reads,
         is_over: Callable[[], bool],
     ) -> _Solution | Refusal:
         search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over)

@@ -119,9 +119,10 @@ class Candidates:
         self.count()
         return self._fails
 
-    def offers(self) -> Iterator[Offer]:
-        """The devices that they are."""
-        return (slot.offer for slot, _ in self._items)
+    def slots(self) -> Iterator[Slot]:
+        """All of them, without the errors."""
+        self.count()
+        return (slot for slot, _ in self._items)
 
     @property
     def exclusive(self) -> frozenset[tuple[int, int, int]] | None:

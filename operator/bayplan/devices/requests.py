@@ -106,18 +106,29 @@ class Request:
         """
         known = self._selects.get(kind)
         if known is None:
-            known = self._selects[kind] = self._evaluate(offer)
+            known = self._selects[kind] = self._first_refusal(offer) is None
         return known
 
-    def _evaluate(self, offer: Offer) -> bool:
-        for selector, text in self.selectors:
+    def refused_by(self, offer: Offer) -> str:
+        """The first selector that does not take a device; empty if all take it.
+
+        Raises:
+            AllocationError: a selector failed on it.
+        """
+        number = self._first_refusal(offer)
+        wires = [*((self.device_class and self.device_class.spec.selectors) or ()), *(self.wire.selectors or ())]
+        refusing = None if number is None else wires[number].cel
+        return refusing.expression if refusing else ""
+
+    def _first_refusal(self, offer: Offer) -> int | None:
+        for number, (selector, text) in enumerate(self.selectors):
             try:
                 if not selector.matches(offer.view):
-                    return False
+                    return number
             except ValueError as error:
                 hint = _HINT if "no such key:" in str(error) else ""
                 raise AllocationError(f"{text} on device {offer.name}: CEL runtime error: {error}{hint}") from None
-        return True
+        return None
 
 
 class ClaimRequests:

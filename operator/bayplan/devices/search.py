@@ -163,7 +163,7 @@ class Search:
         # A request for all devices does not fail by a constraint: it ends the attempt.
         for constraint in () if request.all else self._claims[claim_index].constraints:
             if constraint.concerns(request.names):
-                most = min(most, constraint.most(listed.offers()))
+                most = min(most, constraint.most(slot.offer for slot in listed.slots()))
         return most
 
     def _is_hopeless(self) -> bool:

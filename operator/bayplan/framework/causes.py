@@ -223,6 +223,34 @@ class Cordoned(msgspec.Struct, frozen=True, rename="camel", tag="cordoned", tag_
         return "node(s) were unschedulable"
 
 
+class DeviceShortage(msgspec.Struct, frozen=True, rename="camel", tag="devices", tag_field="kind"):
+    """A request of a claim could have fewer devices than it asks for; `node` is the one with most of them.
+
+    Of the devices `offered` there, the class and the request select some, of which some are free. `refused_by` is the
+    selector that takes fewest of the others.
+    """
+
+    claim: str
+    request: str
+    device_class: str
+    asked: int
+    offered: int
+    selected: int
+    free: int
+    node: str
+    refused_by: str
+
+    def __str__(self) -> str:
+        asked = (
+            f"claim {shown(self.claim)}, request {shown(self.request)}: asked {self.asked} {shown(self.device_class)}"
+        )
+        if not self.offered:
+            return f"{asked}, no devices here"
+        refused_by = f"; others refused by {shown(self.refused_by)}" if self.selected < self.asked else ""
+        devices = f"{counted(self.offered, 'device')}, {self.selected} selected"
+        return f"{asked}, most free {self.free} on {shown(self.node)} ({devices}{refused_by})"
+
+
 class Told(msgspec.Struct, frozen=True, rename="camel", tag="told", tag_field="kind"):
     """What a plugin says in its own words, cut to LONGEST_TEXT."""
 
@@ -243,6 +271,7 @@ Cause = (
     | AffinityUnmet
     | Skew
     | Cordoned
+    | DeviceShortage
     | Told
 )
 

@@ -11,6 +11,7 @@ from bayplan.api.device_objects import DeviceClass
 from bayplan.api.meta_objects import OwnerReference
 from bayplan.api.objects import PodResourceClaim
 from bayplan.config.load import default_configuration
+from bayplan.explain.explain import Explainer
 from bayplan.explain.trace import trace_of
 from bayplan.scheduler.decision import Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -198,3 +199,28 @@ def test_pods_of_a_simulation_share_a_claim_and_others_get_what_is_left():
     claims = simulator.cache.listers.of(ResourceClaim)
     assert [each.uid for each in claims.get("ns/c").status.reserved_for] == ["p0", "p1"]
     assert claims.get("ns/e").status.allocation is None
+
+
+def causes(world, pod):
+    """Of each group of rejected nodes, how many and why."""
+    groups = Explainer(world.cache.nodes).explain(world.decide(pod)).groups
+    return [(group.count, [str(cause) for cause in group.causes]) for group in groups]
+
+
+def test_an_explanation_tells_how_many_devices_a_request_found_and_what_refuses_the_others():
+    expression = 'device.driver == "gpu.example.com" && device.attributes["gpu.example.com"].model == "A"'
+    models = [device(f"d{number}", attributes={"model": model}) for number, model in enumerate("AAB")]
+    world = DeviceWorld(
+        make_slice("more", models, node="n3", pool="n3"), make_node("n3"), claim("c", exactly("r", 3, expression))
+    )
+    asked = "claim ns/c, request r: asked 3 gpu"
+    world.cache.listers.of(type(make_gpus("n2"))).delete("n2-gpus")
+    found = causes(world, claiming("c"))
+    assert (2, [f"{asked}, no devices here"]) in found
+    ((_, (text,)),) = [each for each in found if each[0] == 1]
+    assert text.startswith(f"{asked}, most free 2 on n3 (3 devices, 2 selected; others refused by device.driver ==")
+
+
+def test_devices_that_suffice_for_each_request_but_not_for_all_are_told_in_the_plugins_words():
+    world = DeviceWorld(claim("c", exactly("r", 2), exactly("s", 1)))
+    assert (1, ["cannot allocate all claims"]) in causes(world, claiming("c"))

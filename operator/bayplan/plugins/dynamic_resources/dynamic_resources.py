@@ -1,6 +1,6 @@
 """DynamicResources: run a pod where there are devices for its claims, and allocate them before it is bound."""
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Final, NamedTuple
 
@@ -15,7 +15,9 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DynamicResourcesArgs
 from bayplan.devices.allocator import Grant, Refusal
+from bayplan.devices.device_counts import DeviceCount
 from bayplan.devices.requests import AllocationError
+from bayplan.framework.causes import Detail, same_for_all, told
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import (
     NOT_CONCERNED,
@@ -41,6 +43,7 @@ from bayplan.framework.status import (
 from bayplan.plugins.dynamic_resources.binding_conditions import is_unusable
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_hints import claim_registrations
+from bayplan.plugins.dynamic_resources.device_shortages import shortages
 from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, group_of
 from bayplan.plugins.dynamic_resources.reservations import Reservations
 from bayplan.plugins.node_affinity import NodeSelection
@@ -202,6 +205,19 @@ class DynamicResources:
         if found.problem:
             texts[:] = found.problem
         return [Reason(text, texts == text) for text in dict.fromkeys(texts.tolist()) if text]
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
+        claims: PodClaims = state[self.name]
+        counts: list[Sequence[DeviceCount]] = []
+        if claims.to_allocate and not self._find(claims, nodes, rows).problem:
+            there = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
+            counts = self._cache.allocator().count(claims.to_allocate, there, self._clock)
+        yield from (short := list(shortages(counts, [nodes.names[row] for row in rows.tolist()])))
+        told_already = np.logical_or.reduce([each.holds for each in short]) if short else np.zeros(len(rows), np.bool_)
+        for reason in self.reasons(state, pod, nodes, rows):
+            left = reason.holds & ~told_already
+            if left.any():
+                yield same_for_all(left, told(reason.text))
 
     def _find(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> _Found:
         """Return what the rows can give; what was found for them in this cycle is not searched again."""

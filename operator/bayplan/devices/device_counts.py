@@ -1,0 +1,70 @@
+"""Counts how many devices of a node each request could have, and which selector refuses the others."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bayplan.api.meta_objects import key_of
+from bayplan.devices.candidates import Candidates, Slot
+from bayplan.devices.requests import ClaimRequests, Request
+from bayplan.devices.search import Search
+
+
+class DeviceCount(NamedTuple):
+    """The devices of one node as a request finds them, by itself; explanations are made of it.
+
+    Attributes:
+        claim: Namespace and name.
+        offered: Those for the node, of whatever class.
+        selected: Of these, those that all selectors of the class and of the request take.
+        free: Of these, those that the request could have now: without taints, in no use, with capacity and counters.
+        refused_by: The selector that refuses most of the others; empty where none does.
+    """
+
+    claim: str
+    request: str
+    device_class: str
+    asked: int
+    offered: int
+    selected: int
+    free: int
+    refused_by: str
+
+
+def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[DeviceCount]:
+    """Count for each request of prepared `claims`; of alternatives, for the one that lacks fewest devices.
+
+    Raises:
+        AllocationError: A selector or a capacity failed.
+        SearchTimeoutError: There was not enough time.
+    """
+    slots = [slot for slot in _slots(search) if search.is_for_node(slot)]
+    return [
+        min(
+            (_count(search, slots, claim, request) for request in alternatives), key=lambda each: each.asked - each.free
+        )
+        for claim in claims
+        for alternatives in claim.requests
+    ]
+
+
+def _slots(search: Search) -> Iterator[Slot]:
+    number = 0
+    while (slot := search.slot(number)) is not None:
+        yield slot
+        number += 1
+
+
+def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request: Request) -> DeviceCount:
+    refusals = Counter(request.refused_by(slot.offer) for slot in slots if not request.selects(slot.offer, slot.kind))
+    candidates = Candidates(search, request)
+    return DeviceCount(
+        key_of(claim.claim.metadata),
+        request.names[1],
+        request.wire.device_class_name,
+        request.count,
+        len(slots),
+        len(slots) - refusals.total(),
+        sum(request.admin or not slot.held for slot in candidates.slots()),
+        refusals.most_common(1)[0][0] if refusals else "",
+    )
