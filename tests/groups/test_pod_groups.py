@@ -97,6 +97,31 @@ def test_a_copy_of_a_cache_has_its_own_members():
     assert (len(cache.members.of(KEY)), len(copy.members.of(KEY))) == (0, 1)
 
 
+def test_only_what_may_change_the_priority_of_pods_on_nodes_is_told_as_that():
+    cache = Cache()
+    groups = PodGroups(cache)
+    cache.set_node(make_node("n0"))
+    versions = [groups.priorities_version]
+
+    def is_told():
+        versions.append(groups.priorities_version)
+        return versions[-1] > versions[-2]
+
+    groups.serve(NATIVE)
+    assert is_told()
+    groups.set(make_pod_group(least=2, priority=5))
+    assert not is_told()
+    cache.set_pod(make_pod_info(node="n0", group="g"))
+    groups.set(make_pod_group(least=3, priority=5))
+    assert not is_told()
+    groups.set(make_pod_group(least=3, priority=6))
+    assert is_told()
+    groups.remove(make_pod_group().key)
+    assert is_told()
+    groups.end(NATIVE)
+    assert is_told()
+
+
 class MembersOfACache(RuleBasedStateMachine):
     """Whatever comes and goes in whatever order, members are the pods on nodes that name the group."""
 

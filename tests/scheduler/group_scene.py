@@ -14,6 +14,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound
 
@@ -66,6 +67,7 @@ class GroupScene:
         for source in GroupSource:
             self.groups.serve(source)
         self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values())
+        self.kept = KeptEmptiedNodes()
         self._sequence = itertools.count()
 
     def bound(self, name, **fields):
@@ -79,9 +81,10 @@ class GroupScene:
         pods = [make_pod_info(f"p{i}", cpu=cpu, group=group, **fields) for i, cpu in enumerate(cpus)]
         return [QueuedPodInfo(pod, 0.0, next(self._sequence)) for pod in pods]
 
-    def round(self, group, members, **options):
+    def round(self, group, members, kept=None, **options):
+        kept = self.kept if kept is None else kept
         preemption = PodGroupPreemption(
-            group, members, self.cache, self.groups, self.frameworks, self.nominator, clock=lambda: 0.0
+            group, members, self.cache, self.groups, self.frameworks, self.nominator, clock=lambda: 0.0, kept=kept
         )
         return PodGroupRound(
             group,

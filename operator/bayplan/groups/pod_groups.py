@@ -20,6 +20,8 @@ class PodGroups:
         self._groups: dict[PodGroupKey, PodGroup] = {}
         self._served: set[GroupSource] = set()
         self._evicted_as_one: set[PodGroupKey] = set()
+        self.priorities_version = 0
+        """Grows whenever pods on nodes may count by another priority than before."""
 
     def __len__(self) -> int:
         return len(self._groups)
@@ -32,6 +34,7 @@ class PodGroups:
         """Have pods that name groups of this kind be members from now on; False if they are already."""
         is_new = source not in self._served
         self._served.add(source)
+        self.priorities_version += is_new
         return is_new
 
     def end(self, source: GroupSource) -> bool:
@@ -41,6 +44,7 @@ class PodGroups:
         """
         was_served = source in self._served
         self._served.discard(source)
+        self.priorities_version += was_served
         return was_served
 
     def is_served(self, source: GroupSource) -> bool:
@@ -58,11 +62,13 @@ class PodGroups:
 
     def set(self, group: PodGroup) -> None:
         """Take a group that is new or changed."""
+        self._compare(group.key, group.priority)
         self._groups[group.key] = group
         (self._evicted_as_one.add if group.evicted_as_one else self._evicted_as_one.discard)(group.key)
 
     def remove(self, key: PodGroupKey) -> None:
         """Forget a group that is gone; its members, if there are any, wait for another of its name."""
+        self._compare(key, None)
         self._groups.pop(key, None)
         self._evicted_as_one.discard(key)
 
@@ -79,3 +85,7 @@ class PodGroups:
     def placed(self, key: PodGroupKey) -> Mapping[str, PodInfo]:
         """The members on nodes, assumed or bound, by UID; its length is how many there are, in O(1)."""
         return self._cache.members.of(key)
+
+    def _compare(self, key: PodGroupKey, priority: int | None) -> None:
+        known = self._groups.get(key)
+        self.priorities_version += bool(self.placed(key)) and priority != (None if known is None else known.priority)

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -17,6 +17,7 @@ from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
+from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
@@ -121,6 +122,7 @@ class AttemptRunner:
     metrics: Metrics | None = None
     decides_by_kind: bool = False
     decided: Callable[[Decision], None] | None = None
+    emptied: KeptEmptiedNodes = field(default_factory=KeptEmptiedNodes, init=False)
 
     def run(self) -> Result | QueuedPodGroup | None:
         """Pop a pod and see its attempt through; None when no pod is ready. A group is the caller's to try."""
@@ -177,6 +179,7 @@ class AttemptRunner:
     def release_unused(self) -> None:
         """Let go of the copies of pods that no attempt needed since the last call; pods that are gone go with them."""
         self.cycle.release_unused()
+        self.emptied.release_unused()
         for framework in self.frameworks.values():
             framework.release_unused()
 

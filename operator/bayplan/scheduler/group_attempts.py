@@ -67,6 +67,7 @@ class GroupAttempt:
                 frameworks=attempts.frameworks,
                 nominator=attempts.queue.nominator,
                 clock=attempts.clock,
+                kept=attempts.emptied,
             ).run,
         )
 

@@ -18,11 +18,13 @@ from bayplan.plugins.preemption.group_victims import VictimUnit, in_order_of_spa
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.pod_group_round import GroupPreemption, MemberResult, PodGroupRound, RoundStatus
+from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
+from bayplan.scheduler.pod_group_round import GroupPreemption, MemberResult, PodGroupRound, RoundResult, RoundStatus
 
 _Steps = Generator[None, None, GroupPreemption]
 
 _PREFIX: Final = "pod group preemption: "
+_NO_VICTIMS: Final = f"{_PREFIX}No preemption victims found for incoming preemptor"
 _CLAIMS: Final = "deallocation and deletion of ResourceClaims completed, "
 _MEMBERS_AT_ONCE: Final = 64
 _UNITS_AT_ONCE: Final = 256
@@ -38,6 +40,9 @@ class PodGroupPreemption:
     passes the filters on the node it has. Those that are not are the victims. Several that come one after the other are
     given back at once where all of them may stay; so the work grows with the victims and not with all pods.
 
+    First it is asked whether the group would fit at all, on nodes that are `kept` without those pods for all groups of
+    the priority: most groups that wait would not, and so cost little more than their round.
+
     To be made before the round, which ends nominations. Between two steps the caller may let watches run.
     Upstream: framework/preemption/podgrouppreemption.go.
     """
@@ -49,6 +54,7 @@ class PodGroupPreemption:
     frameworks: Mapping[str, Framework]
     nominator: Nominator
     clock: Callable[[], float]
+    kept: KeptEmptiedNodes = field(default_factory=KeptEmptiedNodes)
     _nominated: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -73,13 +79,16 @@ class PodGroupPreemption:
             return self._none(reason)
         if self._is_under_way():
             return GroupPreemption(f"{_PREFIX}ongoing preemption on nominated nodes", self._nominated)
+        in_vain = yield from self._in_vain(plugin)
+        if in_vain is not None:
+            return in_vain
         emptied = self.cache.beside(self.group.key)
         units: list[VictimUnit] = []
         for found in units_below(self.priority, emptied.nodes, self.groups, plugin.rule, self.group.key):
             units = found or units
             yield
         if not units:
-            return GroupPreemption(f"{_PREFIX}No preemption victims found for incoming preemptor")
+            return GroupPreemption(_NO_VICTIMS)
         for number, unit in enumerate(units):
             for pod, row in zip(unit.pods, unit.rows, strict=True):
                 emptied.nodes.remove_pod(pod, row)
@@ -112,14 +121,36 @@ class PodGroupPreemption:
         is_native = self.group.is_native and "DynamicResources" in self.frameworks[self.members[0].profile].plugins
         return GroupPreemption(f"{_CLAIMS if is_native else ''}{_PREFIX}{reason}")
 
-    def _place(self, emptied: Cache, units: list[VictimUnit], plugin: DefaultPreemption) -> _Steps:
-        cycle = SchedulingCycle(emptied.nodes, self._others_nominated(), self.frameworks.values(), tell_reasons=False)
-        trial = PodGroupRound(
+    def _in_vain(self, plugin: DefaultPreemption) -> Generator[None, None, GroupPreemption | None]:
+        """Say why evictions would not do, None if they may; also where the kept nodes are not the group's to ask.
+
+        They are not where time decides who may end, or where pods of the group itself run or are nominated.
+        """
+        if plugin.rule.minimum_runtime or self._nominated or self.cache.members.of(self.group.key):
+            return None
+        emptied = self.kept.take(self.cache, self.priority, self.groups, self.nominator, self.frameworks)
+        yield from emptied.follow()
+        if emptied.is_all:
+            self.kept.give_back(emptied)
+            return GroupPreemption(_NO_VICTIMS)
+        trial = self._trial(emptied.cache, emptied.cycle)
+        try:
+            result = yield from _result_of(trial)
+        finally:
+            trial.undo()
+        self.kept.give_back(emptied)
+        return None if result.status is RoundStatus.SCHEDULED else self._none(result.message)
+
+    def _trial(self, emptied: Cache, cycle: SchedulingCycle) -> PodGroupRound:
+        return PodGroupRound(
             self.group, self.members, cache=emptied, cycle=cycle, frameworks=self.frameworks, clock=self.clock
         )
+
+    def _place(self, emptied: Cache, units: list[VictimUnit], plugin: DefaultPreemption) -> _Steps:
+        cycle = SchedulingCycle(emptied.nodes, self._others_nominated(), self.frameworks.values(), tell_reasons=False)
+        trial = self._trial(emptied, cycle)
         try:
-            while (result := trial.step()) is None:
-                yield
+            result = yield from _result_of(trial)
             placed = [each for each in result.members if each.placement is not None]
             if result.status is not RoundStatus.SCHEDULED or not placed:
                 return self._none(result.message)
@@ -209,6 +240,12 @@ class _Sparing:
             if number % _MEMBERS_AT_ONCE == 0:
                 yield
         return fit
+
+
+def _result_of(trial: PodGroupRound) -> Generator[None, None, RoundResult]:
+    while (result := trial.step()) is None:
+        yield
+    return result
 
 
 def _node_of(member: MemberResult) -> str:

@@ -7,6 +7,7 @@ from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import start_time
+from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.victims import Budgets, VictimRule
 
@@ -48,7 +49,7 @@ def units_below(
         for pod in nodes.pods[row].values():
             key = None if groups is None else groups.of(pod)
             group = None if key is None or groups is None else groups.get(key)
-            own = pod.priority if group is None or group.priority is None else group.priority
+            own = priority_in_group(pod, group)
             if own >= priority or key == besides:
                 continue
             if key is not None and group is not None and group.evicted_as_one:
@@ -63,6 +64,11 @@ def units_below(
         if all(_may_end(pod, rule, now) for pod in pods):
             units.append(VictimUnit(pods, rows, priority_of[key], is_grouped=True))
     yield units
+
+
+def priority_in_group(pod: PodInfo, group: PodGroup | None) -> int:
+    """Return the priority by which group preemption counts a pod: its group's, or its own where there is none."""
+    return pod.priority if group is None or group.priority is None else group.priority
 
 
 def in_order_of_sparing(units: Sequence[VictimUnit], budgets: Budgets) -> list[VictimUnit]:
