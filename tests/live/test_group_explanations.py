@@ -49,6 +49,40 @@ async def test_members_on_nodes_count_and_those_behind_the_first_without_room_ar
     assert (group["fit"], group["firstWithout"]["name"]) == (3, "p0")
 
 
+def filled_with(scene, **fields):
+    scene.groups.set(make_pod_group("g", least=2, priority=10))
+    scene.cache.set_pod(make_pod_info("low", cpu="3", node="n0", priority=1, **fields))
+    for name in ("p0", "p1"):
+        scene.pod(name, cpu="2", group="g", priority=10)
+    return scene
+
+
+async def test_a_member_says_whom_its_group_would_evict_and_not_whom_it_would_by_itself():
+    scene = filled_with(scene_with())
+    scene.cache.set_pod(make_pod_info("equal", cpu="1", node="n0", priority=10))
+    scene.node("n1", cpu="2")
+    scene.cache.set_pod(make_pod_info("other", cpu="1", node="n1", priority=1))
+    before = scene.held()
+    answer = await scene.explain("p0")
+    assert {each["name"] for each in answer["group"]["evicts"]} == {"low", "other"}
+    assert "preempt" not in answer["message"]
+    assert await first_line(scene) == (
+        "default/p0: waits with pod group default/g, of which 0 pods fit and 2 must; it would evict default/low and "
+        "default/other; default/p0 does not; would help: 1000m less of cpu, on n1"
+    )
+    assert scene.held() == before
+
+
+async def test_a_member_says_why_its_group_evicts_nobody():
+    scene = filled_with(scene_with())
+    scene.cache.set_pod(make_pod_info("equal", cpu="1", node="n0", priority=10))
+    group = (await scene.explain("p1"))["group"]
+    assert group["evicts"] == []
+    text = "pod group preemption: minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
+    assert group["preemption"].endswith(text)
+    assert any(text in line for line in live_lines(msgspec.convert(await scene.explain("p1"), ExplanationAnswer)))
+
+
 async def test_a_member_whose_group_is_not_there_says_so():
     scene = scene_with(exists=False)
     scene.pod("p0", group="g")

@@ -33,6 +33,8 @@ def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
     group = answer.group
     if group is not None and group.first_without is not None and group.missing is not None:
         yield from lines(f"  first without room: {_named(group.first_without)}", group.missing)
+    if group is not None and group.preemption:
+        yield f"  {shortened(group.preemption, _LONGEST_MESSAGE)}"
     if answer.queue is not None:
         yield f"  waits: {_waits(answer.queue)}"
     if answer.nomination is not None:
@@ -103,6 +105,8 @@ def _waits_with(group: GroupItem) -> str:
     if (fit := group.fit or 0) >= least:
         return ""
     told = f"waits with pod group {name}, of which {fit:,} pods fit and {least:,} must"
+    if group.evicts:
+        told = f"{told}; it would evict {listed([f'{each.namespace}/{each.name}' for each in group.evicts])}"
     if group.first_without is None or group.missing is None:
         return f"{told}: {shortened(group.message, _LONGEST_MESSAGE)}"
     return f"{told}; {_named(group.first_without)} does not{_what_would_help(group.missing)}"

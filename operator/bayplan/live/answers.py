@@ -218,7 +218,8 @@ class GroupItem(_Answer, frozen=True):
     """The pod group of a pod that waits; `kind` is its API version, and `least` is None if there is no such object.
 
     `fit` counts those on nodes and those that would find one now. Where these are too few, `first_without` is the first
-    that finds none and `missing` says why, or `message` says what keeps all of them from being tried.
+    that finds none and `missing` says why, or `message` says what keeps all of them from being tried. `evicts` are the
+    pods that would end to make it whole, and `preemption` says why there are none, or how many.
     """
 
     kind: str
@@ -233,6 +234,8 @@ class GroupItem(_Answer, frozen=True):
     first_without: PodName | None = None
     missing: Explanation | None = None
     message: str = ""
+    preemption: str = ""
+    evicts: list[PodName] = []
 
 
 class ExplanationAnswer(_Answer, frozen=True):

@@ -101,7 +101,9 @@ def explanation_answer(
     cycle, frameworks = engine_of(copy, cache, nominator, profile)
     framework = frameworks[profile]
     asked = _anew(pod)
-    now = cycle.schedule(asked, framework)
+    key = None if groups is None or found.node is not None else groups.of(pod)
+    # Of a pod that waits with its group, room is made by the group or not at all.
+    now = cycle.schedule(asked, framework) if key is None else cycle.schedule_member(asked, framework)
     outcome = now.outcome
     item, ahead = (None, []) if found.queued is None else waiting.of_pod(found.queued)
     node = nominator.nominated_node(pod.uid)
@@ -110,12 +112,11 @@ def explanation_answer(
     else:
         rejectors = sorted(outcome.diagnosis.rejector_plugins) if isinstance(outcome, FitError) else []
     explanation, group = Explainer(cache.nodes).explain(now), None
-    key = None if groups is None or found.node is not None else groups.of(pod)
     if groups is not None and key is not None:
         members = [*waiting.members_of(key), *(each for each in in_flight if groups.of(each) == key)]
         unplaced = [_anew(each) for each in members if each.pod.spec.scheduler_name in frameworks]
         unplaced = [each for each in unplaced if cache.node_of(each.uid) is None]
-        group = group_item(key, groups.get(key), unplaced, cache=cache, cycle=cycle, frameworks=frameworks)
+        group = group_item(key, groups, unplaced, cache=cache, cycle=cycle, frameworks=frameworks, nominator=nominator)
     return ExplanationAnswer(
         namespace=pod.namespace,
         name=pod.name,
