@@ -1,12 +1,14 @@
+"""Regular expressions of selectors: what they find, and that hostile ones hold up nothing."""
+
 import re
-import tracemalloc
+from pathlib import Path
+from resource import getpagesize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cel.regex import MOST_STEPS, Regex
-from bayplan.cel.regex_syntax import RegexError
+from bayplan.cel import Device, EvaluationError, compile_selector
 
 PLACES = st.sampled_from(["^", "$", "\\b", "\\B"])
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "\\w", "(?:a|b)", "(?:ab|a)", "(?i:A)"])
@@ -14,7 +16,15 @@ REPEATED = st.tuples(ATOMS, st.sampled_from(["", "", "", "*", "+", "?", "*?", "+
 SEQUENCES = st.lists(REPEATED | PLACES, min_size=1, max_size=4).map("".join)
 PATTERNS = st.lists(SEQUENCES, min_size=1, max_size=3).map("|".join)
 # Python finds no \\B in an empty text, as of 3.14 it does.
-TEXTS = st.text("ab1_ \n", min_size=1, max_size=12)
+TEXTS = st.text("ab1_ é\n", min_size=1, max_size=12)
+
+TEXT = 'device.attributes["d"].text'
+PATTERN = 'device.attributes["d"].pattern'
+
+
+def holds(expression, text, pattern=""):
+    device = Device("d", {"text": text, "pattern": pattern})
+    return compile_selector(f"device.attributes['d'].text{expression}").matches(device)
 
 
 def python_pattern(pattern):
@@ -24,32 +34,43 @@ def python_pattern(pattern):
 
 @given(PATTERNS, TEXTS)
 def test_what_is_found_first_is_what_pythons_engine_finds(pattern, text):
-    expected = python_pattern(pattern).search(text)
-    spans = Regex(pattern).spans(text, 1)
-    assert spans == ([expected.span()] if expected else [])
-    assert Regex(pattern).found(text) == (expected is not None)
+    found = python_pattern(pattern).search(text)
+    assert holds(f".matches({PATTERN})", text, pattern) == (found is not None)
+    device = Device("d", {"text": text, "pattern": pattern, "found": found.group() if found else ""})
+    assert compile_selector(f'{TEXT}.find({PATTERN}) == device.attributes["d"].found').matches(device)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("findAll('a*')", ["aa", "", "a", ""]),
+        ("findAll('a+')", ["aa", "a"]),
+        ("findAll('a+', 1)", ["aa"]),
+        ("findAll('a+', 0)", []),
+        ("findAll('x')", []),
+        ("findAll('é')", ["é"]),
+    ],
+)
+def test_all_matches_are_those_that_gos_package_finds(call, expected):
+    assert holds(f".{call} == {expected}", "aaébab")
 
 
 @pytest.mark.parametrize(
     "pattern", ["(a*)*b", "(a|a)*b", "(a+)+b", "(a?){200}a{200}b", "(.*)(.*)(.*)(.*)(.*)(.*)b", "(x+x+)+y"]
 )
 def test_what_another_engine_tries_for_ever_takes_a_step_a_character(pattern):
-    assert not Regex(pattern).found("a" * 500)
+    assert not holds(f".matches({PATTERN})", "a" * 500, pattern)
 
 
-def test_an_expression_too_large_is_refused():
-    with pytest.raises(RegexError, match="expression too large"):
-        Regex(f"(a{{1000}}){{{MOST_STEPS // 1000}}}")
+def test_what_is_kept_of_many_expressions_has_a_bound():
+    def resident():
+        return int(Path("/proc/self/statm").read_text().split()[1]) * getpagesize()
 
-
-def test_what_is_kept_of_an_expression_has_a_bound():
-    found = Regex("(a|b|é|.){1,30}x")
-    tracemalloc.start()
-    for first in range(0x100, 0x900, 0x40):
-        found.found("".join(chr(each) for each in range(first, first + 0x40)))
-    held, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert held < 10_000_000
+    text = "".join(chr(each) for each in range(0x100, 0x900, 7))
+    before = resident()
+    for number in range(400):
+        holds(f".matches({PATTERN})", text, f"(a|b|é|.){{1,30}}[^x]{{0,20}}x{number}")
+    assert resident() - before < 100_000_000
 
 
 @pytest.mark.parametrize(
@@ -69,6 +90,11 @@ def test_what_is_kept_of_an_expression_has_a_bound():
     ],
 )
 def test_what_is_no_regular_expression_is_refused_in_gos_words(pattern, message):
-    with pytest.raises(RegexError) as refused:
-        Regex(pattern)
+    with pytest.raises(EvaluationError) as refused:
+        holds(f".matches({PATTERN})", "a", pattern)
     assert str(refused.value) == f"error parsing regexp: {message}"
+
+
+def test_an_expression_too_large_is_refused():
+    with pytest.raises(EvaluationError, match="error parsing regexp: expression too large"):
+        holds(f".matches({PATTERN})", "a", "[^a-f]{1000}" * 20)

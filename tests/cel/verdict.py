@@ -3,7 +3,7 @@
 from tests.cel.recording import Answered, answer_of, made_device
 
 # What no selector needs, which bayplan refuses: docs/scope.md.
-_REFUSED = ("url(", "isIP(", ".format(")
+_REFUSED = ("url(", "isIP(", ".format(", "duration(", "timestamp(")
 # What the API server refuses to store is not looked for: bayplan checks no types, and has a value or an error for it.
 _TYPES = (
     "found no matching overload",

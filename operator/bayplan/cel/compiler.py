@@ -39,7 +39,9 @@ _REFUSED: Final = frozenset(
         *("url", "isURL", "getScheme", "getHost", "getHostname", "getPort", "getEscapedPath", "getQuery"),
         *("ip", "isIP", "ip.isCanonical", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"),
         *("isLinkLocalUnicast", "isGlobalUnicast", "cidr", "isCIDR", "containsIP", "containsCIDR", "masked"),
-        *("prefixLength", "format", "format.named", "validate"),
+        *("prefixLength", "format", "format.named", "validate", "duration", "timestamp", "getFullYear", "getMonth"),
+        *("getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds"),
+        "getMilliseconds",
     ]
 )
 

@@ -14,14 +14,12 @@ _SHORT: Final = {
     "quantity": "kubernetes.Quantity",
     "semver": "kubernetes.Semver",
     "optional": "optional_type",
-    "timestamp": "google.protobuf.Timestamp",
-    "duration": "google.protobuf.Duration",
 }
 _ANY: Final = frozenset(["dyn", "A", "B"])
 NAMESPACES: Final = frozenset(["cel", "lists", "optional", "sets", "strings"])
 """What looks like the target of a call, but is the beginning of a function's name."""
 
-ORDERED: Final = ["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"]
+ORDERED: Final = ["int", "uint", "double", "bool", "string", "bytes"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Functions on values of any kind: conversions, sizes, quantities, versions, options and times."""
+"""Functions on values of any kind: conversions, sizes, quantities, versions and options."""
 
 import math
 from collections.abc import Callable
@@ -9,26 +9,13 @@ from bayplan.cel.functions import Type, define
 from bayplan.cel.numbers import Uint, int64_or_none
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.semver import Semver
-from bayplan.cel.times import (
-    Duration,
-    Timestamp,
-    calendar,
-    parse_duration,
-    parse_timestamp,
-    shown_duration,
-    shown_timestamp,
-    timestamp_or_error,
-)
 from bayplan.cel.values import NONE, NOTHING, Kind, Option, kind_of, shown_double
 
 __all__ = ["CONVERSIONS", "Type"]
 
-CONVERSIONS: Final = frozenset(
-    ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"]
-)
+CONVERSIONS: Final = frozenset(["bool", "bytes", "double", "dyn", "int", "string", "type", "uint"])
 """Upstream works these out of constants when an expression is compiled: an error then is one of the expression."""
 
-_SECOND: Final = 10**9
 _TRUE: Final = frozenset(("1", "t", "T", "true", "TRUE", "True"))
 _FALSE: Final = frozenset(("0", "f", "F", "false", "FALSE", "False"))
 
@@ -38,7 +25,7 @@ def _unconverted(kind: str) -> EvaluationError:
 
 
 @define("dyn(A): dyn", "int(int): int", "uint(uint): uint", "double(double): double", "string(string): string")
-@define("bool(bool): bool", "bytes(bytes): bytes", "duration(duration): duration", "timestamp(timestamp): timestamp")
+@define("bool(bool): bool", "bytes(bytes): bytes")
 def _same(value: Any) -> Any:
     return value
 
@@ -48,16 +35,11 @@ def _type(value: Any) -> Kind:
     return Kind(kind_of(value))
 
 
-@define("int(uint): int", "int(duration): int")
+@define("int(uint): int")
 def _int(value: int) -> int:
     if int64_or_none(value) is None:
         raise EvaluationError("integer overflow")
     return int(value)
-
-
-@define("int(timestamp): int")
-def _int_of_timestamp(value: Timestamp) -> int:
-    return int(value) // _SECOND
 
 
 @define("int(double): int")
@@ -138,27 +120,6 @@ def _bytes(text: str) -> bytes:
     return text.encode()
 
 
-@define("duration(string): duration")
-def _duration(text: str) -> Duration:
-    parsed = parse_duration(text)
-    if parsed is None:
-        raise _unconverted("google.protobuf.Duration")
-    return parsed
-
-
-@define("timestamp(string): timestamp")
-def _timestamp(text: str) -> Timestamp:
-    parsed = parse_timestamp(text)
-    if parsed is None:
-        raise _unconverted("google.protobuf.Timestamp")
-    return parsed
-
-
-@define("timestamp(int): timestamp")
-def _timestamp_of_seconds(seconds: int) -> Timestamp:
-    return timestamp_or_error(seconds * _SECOND)
-
-
 @define("string(bool): string")
 def _text_of_bool(value: bool) -> str:
     return "true" if value else "false"
@@ -170,8 +131,6 @@ def _text_of_number(value: int) -> str:
 
 
 define("string(double): string")(shown_double)
-define("string(duration): string")(shown_duration)
-define("string(timestamp): string")(shown_timestamp)
 
 
 @define("string(bytes): string")
@@ -267,29 +226,6 @@ def _unwrapped(options: list[Any]) -> list[Any]:
     if any(type(each) is not Option for each in options):
         raise EvaluationError("value is not optional")
     return [each.value for each in options if each.value is not NOTHING]
-
-
-def _define_calendar() -> None:
-    of_day: dict[str, Callable[[Any], int]] = {
-        "getFullYear": lambda at: calendar(at).year,
-        "getMonth": lambda at: calendar(at).month - 1,
-        "getDayOfYear": lambda at: calendar(at).timetuple().tm_yday - 1,
-        "getDayOfMonth": lambda at: calendar(at).day - 1,
-        "getDate": lambda at: calendar(at).day,
-        "getDayOfWeek": lambda at: calendar(at).isoweekday() % 7,
-        "getHours": lambda at: calendar(at).hour,
-        "getMinutes": lambda at: calendar(at).minute,
-        "getSeconds": lambda at: calendar(at).second,
-        "getMilliseconds": lambda at: calendar(at).microsecond // 1000,
-    }
-    for name, run in of_day.items():
-        define(f"timestamp.{name}(): int")(run)
-    for name, unit in (("getHours", 3600), ("getMinutes", 60), ("getSeconds", 1)):
-        define(f"duration.{name}(): int")(lambda length, unit=unit * _SECOND: int(length / unit))
-    define("duration.getMilliseconds(): int")(lambda length: int(length / 10**6) % 1000)
-
-
-_define_calendar()
 
 
 def within(operations: int) -> None:

@@ -10,7 +10,6 @@ from bayplan.cel.functions import ORDERED, define
 from bayplan.cel.library import within
 from bayplan.cel.numbers import Uint
 from bayplan.cel.operators import calculate
-from bayplan.cel.times import Duration
 from bayplan.cel.values import NONE, Option, compared, contains, equal, orderable, sized
 
 
@@ -107,7 +106,7 @@ def _sum(items: list[Any], zero: Any) -> Any:
     return total
 
 
-for _kind, _zero in (("int", 0), ("uint", Uint(0)), ("double", 0.0), ("duration", Duration(0))):
+for _kind, _zero in (("int", 0), ("uint", Uint(0)), ("double", 0.0)):
     define(f"list({_kind}).sum(): {_kind}")(lambda items, zero=_zero: _sum(items, zero))
 
 

@@ -30,8 +30,6 @@ GO_NAMES: Final = {
     "null_type": "types.Null",
     "kubernetes.Quantity": "cel.Quantity",
     "kubernetes.Semver": "cel.Semver",
-    "google.protobuf.Duration": "types.Duration",
-    "google.protobuf.Timestamp": "types.Timestamp",
     "type": "*types.Type",
     "optional_type": "*types.Optional",
 }

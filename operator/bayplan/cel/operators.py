@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from bayplan.cel.errors import EvaluationError, no_overload
 from bayplan.cel.numbers import Uint, int64_or_none
-from bayplan.cel.times import Duration, Timestamp, duration_or_error, timestamp_or_error
 from bayplan.cel.values import sized
 
 Binary = Callable[[Any, Any], Any]
@@ -63,19 +62,8 @@ def _kinds(whole: Callable[[int, int], int], real: Binary | None) -> dict[tuple[
 
 
 BINARY: Final[dict[str, dict[tuple[type, type], Binary]]] = {
-    "_+_": _kinds(operator.add, operator.add)
-    | {(kind, kind): _joined for kind in (str, bytes, list)}
-    | {
-        (Duration, Duration): lambda a, b: duration_or_error(int(a) + int(b)),
-        (Timestamp, Duration): lambda a, b: timestamp_or_error(int(a) + int(b)),
-        (Duration, Timestamp): lambda a, b: timestamp_or_error(int(a) + int(b)),
-    },
-    "_-_": _kinds(operator.sub, operator.sub)
-    | {
-        (Duration, Duration): lambda a, b: duration_or_error(int(a) - int(b)),
-        (Timestamp, Duration): lambda a, b: timestamp_or_error(int(a) - int(b)),
-        (Timestamp, Timestamp): lambda a, b: duration_or_error(int(a) - int(b)),
-    },
+    "_+_": _kinds(operator.add, operator.add) | {(kind, kind): _joined for kind in (str, bytes, list)},
+    "_-_": _kinds(operator.sub, operator.sub),
     "_*_": _kinds(operator.mul, operator.mul),
     "_/_": _kinds(_quotient, _ratio),
     "_%_": _kinds(_rest, None),
@@ -83,7 +71,6 @@ BINARY: Final[dict[str, dict[tuple[type, type], Binary]]] = {
 """What an operator does, by the types of its operands."""
 
 _LEFT: Final = {name: {left for left, _ in kinds} for name, kinds in BINARY.items()}
-_RECEIVERS: Final = (str, Duration, Timestamp)
 
 
 def calculate(name: str, left: Any, right: Any) -> Any:
@@ -94,7 +81,7 @@ def calculate(name: str, left: Any, right: Any) -> Any:
     """
     found = BINARY[name].get((type(left), type(right)))
     if found is None:
-        plain = type(left) in _LEFT[name] or type(left) in _RECEIVERS
+        plain = type(left) in _LEFT[name] or type(left) is str
         raise no_overload("" if plain else name)
     return found(left, right)
 
@@ -109,6 +96,4 @@ def negated(value: Any) -> Any:
         return _int(-value)
     if type(value) is float:
         return -value
-    if type(value) is Duration:
-        return duration_or_error(-int(value))
-    raise no_overload("" if type(value) in (bool, *_RECEIVERS) else "-_")
+    raise no_overload("" if type(value) in (bool, str) else "-_")

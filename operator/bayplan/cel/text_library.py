@@ -1,12 +1,29 @@
 """Functions on texts."""
 
-from typing import Any
+from functools import lru_cache
+from typing import Any, Final
+
+import re2
 
 from bayplan.cel.errors import EvaluationError
 from bayplan.cel.functions import define
-from bayplan.cel.regex import Regex, regex
-from bayplan.cel.regex_syntax import RegexError
 from bayplan.cel.values import sized
+
+_REGEX: Final = re2.Options()
+_REGEX.log_errors = False
+# The library keeps 128 expressions, each with so much memory at most: 64 MiB where somebody tries for that.
+_REGEX.max_mem = 2**19
+_IN_GO: Final = {
+    "missing )": "missing closing )",
+    "missing ]": "missing closing ]",
+    "no argument for repetition operator": "missing argument to repetition operator",
+    "bad repetition operator": "invalid nested repetition operator",
+    "invalid repetition size": "invalid repeat count",
+    "invalid perl operator": "invalid or unsupported Perl syntax",
+    "trailing \\": "trailing backslash at end of expression",
+    "pattern too large - compile failed": "expression too large",
+}
+"""What RE2 says otherwise than Go's package."""
 
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002"
 _SPACE += "\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -110,29 +127,46 @@ def _join(pieces: list[Any], separator: str = "") -> str:
     return separator.join(pieces)
 
 
-def compiled(pattern: str, prefix: str = "") -> Regex:
+def compiled(pattern: str, prefix: str = "") -> Any:
     """Return the regular expression, with `prefix` before the error if there is one.
 
     Raises:
-        EvaluationError: It is none.
+        EvaluationError: It is none; what is wrong is told in Go's words.
     """
     try:
-        return regex(pattern)
-    except RegexError as error:
-        raise EvaluationError(f"{prefix}{error}") from None
+        return _kept(pattern)
+    except re2.error as error:
+        told: bytes = error.args[0]
+        what, _, piece = told.decode(errors="replace").partition(": ")
+        raise EvaluationError(f"{prefix}error parsing regexp: {_IN_GO.get(what, what)}: `{piece}`") from None
+
+
+@lru_cache(maxsize=128)
+def _kept(pattern: str) -> Any:
+    # The library looks at each of its options before it finds what it keeps itself.
+    return re2.compile(pattern, _REGEX)
 
 
 @define("matches(string, string): bool", "string.matches(string): bool", complaint="name")
 def _matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).found(text)
+    return compiled(pattern).search(text) is not None
 
 
 @define("string.find(string): string")
 def _find(text: str, pattern: str) -> str:
-    spans = compiled(pattern, "Illegal regex: ").spans(text, 1)
-    return text[slice(*spans[0])] if spans else ""
+    found = compiled(pattern, "Illegal regex: ").search(text)
+    return found.group() if found else ""
 
 
 @define("string.findAll(string): list(string)", "string.findAll(string, int): list(string)")
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    return [text[start:end] for start, end in compiled(pattern, "Illegal regex: ").spans(text, max(most, -1))]
+    found: list[str] = []
+    last = -1
+    for match in compiled(pattern, "Illegal regex: ").finditer(text) if most else ():
+        # An empty match right after another one is none: Go regexp.allMatches.
+        if match.end() > match.start() or match.start() != last:
+            found.append(match.group())
+        last = match.end()
+        if len(found) == most:
+            break
+    return found

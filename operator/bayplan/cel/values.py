@@ -1,7 +1,7 @@
 """The values of expressions: what kind each is of, equality and order, and what is found in containers.
 
-A value is a bool, int, Uint, float, str, bytes, None, list, dict, Quantity, Semver, Duration, Timestamp, Kind or
-Option. Booleans among the keys of a dict are wrapped, as Python takes True for 1.
+A value is a bool, int, Uint, float, str, bytes, None, list, dict, Quantity, Semver, Kind or Option. Booleans among the
+keys of a dict are wrapped, as Python takes True for 1.
 """
 
 import math
@@ -14,7 +14,6 @@ from bayplan.cel.errors import EvaluationError, LimitExceededError, no_overload
 from bayplan.cel.numbers import Uint
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.semver import Semver
-from bayplan.cel.times import Duration, Timestamp
 
 _LEAST_POWER: Final = -4
 _MOST_POWER: Final = 5
@@ -65,15 +64,13 @@ KINDS: Final[dict[type, str]] = {
     Domains: "map",
     Quantity: "kubernetes.Quantity",
     Semver: "kubernetes.Semver",
-    Duration: "google.protobuf.Duration",
-    Timestamp: "google.protobuf.Timestamp",
     Kind: "type",
     Option: "optional_type",
 }
 
 NUMBERS: Final = frozenset((int, Uint, float))
 MAPS: Final = frozenset((dict, Domains))
-_ORDERED: Final = frozenset((bool, str, bytes, Duration, Timestamp))
+_ORDERED: Final = frozenset((bool, str, bytes))
 # What upstream's own Equal of these types refuses to compare, instead of calling it different.
 _STRICT: Final = frozenset((Quantity, Semver))
 
