@@ -81,6 +81,12 @@ _STRATEGIES = [
 # A plugin, its arguments under bayplan.io, and how the error goes on after their path.
 _OWN = [
     (
+        "DynamicResources",
+        {"deviceChoice": "x"},
+        '.deviceChoice: Unsupported value: "x": supported values: "FirstFit", "LeastLeftOver"',
+    ),
+    ("DynamicResources", {"shape": [{"score": 11}]}, ".shape[0].score: Invalid value: 11: not in valid range [0, 10]"),
+    (
         "NodeResourcesBalancedAllocation",
         {"measure": "x"},
         '.measure: Unsupported value: "x": supported values: "Improvement", "Result"',

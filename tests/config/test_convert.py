@@ -104,7 +104,14 @@ _args = {
     "InterPodAffinity": some(hardPodAffinityWeight=_weights, ignorePreferredTermsOfExistingPods=st.booleans()),
     "PodTopologySpread": st.fixed_dictionaries({"defaultingType": st.just("List"), "defaultConstraints": _constraints}),
     "VolumeBinding": some(bindTimeoutSeconds=st.integers(0, 2**40)),
-    "DynamicResources": some(filterTimeout=_durations),
+    "DynamicResources": some(
+        **{
+            "filterTimeout": _durations,
+            "bayplan.io": some(
+                deviceChoice=st.sampled_from(["FirstFit", "LeastLeftOver"]), shape=st.just([{"score": 3}])
+            ),
+        }
+    ),
     "DefaultPreemption": some(
         **{
             "minCandidateNodesPercentage": st.integers(1, 100),

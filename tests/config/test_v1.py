@@ -17,8 +17,8 @@ from bayplan.config.connections import (
     LeaderElection,
 )
 from bayplan.config.convert import to_effective_yaml
+from bayplan.config.preemption import DefaultPreemptionArgs
 from bayplan.config.types import (
-    DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,

@@ -42,11 +42,12 @@ def allocator_of(case):
     return Allocator(decode(case["slices"], list[ResourceSlice]), classes, (), state, SmallSelector)
 
 
-def bayplan_answers(case):
+def bayplan_answers(case, *, packs=False):
     """What bayplan says of a case, in the form in which answers are compared."""
     allocator = allocator_of(case)
+    claims, nodes = decode(case["claims"], list[ResourceClaim]), [decode(case["node"], Node)]
     try:
-        (answer,) = allocator.allocate(decode(case["claims"], list[ResourceClaim]), [decode(case["node"], Node)], still)
+        (answer,) = allocator.allocate(claims, nodes, still, packs=packs)
     except AllocationError as error:
         return {"error": str(error)}
     if isinstance(answer, Refusal):

@@ -61,6 +61,23 @@ def test_alike_nodes_are_one_search_whatever_the_attributes_that_nobody_reads():
     assert allocator.selectors[expression].evaluated == 1
 
 
+def test_what_was_found_stands_for_claims_that_ask_for_the_same_until_something_is_taken_there():
+    allocated = AllocatedState()
+    expression = f'device.attributes["{DRIVER}"].model == "A"'
+    slices = [make_gpus(name, 2, attributes={"model": "A"}) for name in ("n1", "n2")]
+    allocator = make_allocator(slices, [make_class("gpu", expression)], allocated=allocated)
+
+    def ask(name):
+        return allocator.allocate([make_claim(exactly(), name=name)], make_nodes("n1", "n2"), still)
+
+    first = ask("first")[0]
+    assert [devices_of(each) for each in ask("second")] == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
+    assert allocator.selectors[expression].evaluated == 1
+    allocated.observe("first", first.allocations()[0])
+    assert [devices_of(each) for each in ask("third")] == [[["n1/gpu-1"]], [["n2/gpu-0"]]]
+    assert allocator.selectors[expression].evaluated == 2
+
+
 def test_nodes_that_differ_in_what_is_read_or_taken_are_answered_apart():
     slices = [make_gpus("n1", 2, attributes={"model": "A"}), make_gpus("n2", 2, attributes={"model": "B"})]
     slices += [make_gpus("n3", 2, attributes={"model": "A"})]

@@ -1,4 +1,5 @@
 import itertools
+import tracemalloc
 
 import pytest
 from tests.devices.device_builders import (
@@ -117,6 +118,19 @@ def test_a_selector_that_does_not_compile_is_told_when_a_device_is_looked_at():
     assert allocate([], claim) == [NONE]
     with pytest.raises(AllocationError, match="claim ns/claim: selector #0: CEL compile error: cannot read nonsense"):
         allocate([make_gpus("n1")], claim)
+
+
+def test_claims_that_all_ask_for_something_else_take_no_more_than_so_much_memory():
+    shared = device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "40Gi"}})
+    allocator = make_allocator([make_slice("s", [shared])])
+    nodes = make_nodes("n1")
+    tracemalloc.start()
+    for amount in range(12_000):
+        wants = {"capacity": {"requests": {"memory": f"{amount + 1}Ki"}}}
+        assert devices_of(allocator.allocate([make_claim(exactly("r", **wants))], nodes, still)[0]) == [["n1/gpu-0"]]
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 32 * 2**20
 
 
 def test_ten_thousand_full_slices_are_searched_no_further_than_needed():

@@ -15,8 +15,8 @@ from tests.scheduler.scene import Binder, Scene
 from tests.waiting import until
 
 from bayplan.config.load import default_configuration
+from bayplan.config.preemption import DefaultPreemptionArgs
 from bayplan.config.types import (
-    DefaultPreemptionArgs,
     NodeResourcesFitArgs,
     PluginEntry,
     PluginSet,

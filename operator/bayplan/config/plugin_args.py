@@ -21,12 +21,13 @@ from bayplan.config.fields import Fields, required_name
 from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
 from bayplan.config.placement import TopologyPlacementGeneratorArgs
+from bayplan.config.preemption import DefaultPreemptionArgs
 from bayplan.config.settings import OWN, broken_rules, camel_case
 from bayplan.config.strategies import STRATEGY_DECODERS
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
     DEFAULT_STORAGE_SHAPE,
-    DefaultPreemptionArgs,
+    DeviceChoice,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
     NodeAffinityArgs,
@@ -175,7 +176,11 @@ def _volume_binding(fields: Fields) -> VolumeBindingArgs:
 
 
 def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
-    args = fields.build(DynamicResourcesArgs)
+    with fields.nested(OWN) as own:
+        choice = own.choice("deviceChoice", DeviceChoice, DeviceChoice.FIRST_FIT) or DeviceChoice.FIRST_FIT
+        shape = decode_shape(own, "shape")
+        own.errors += validate_shape(shape, own.at("shape")) if shape else ()
+    args = fields.build(DynamicResourcesArgs, device_choice=choice, shape=shape)
 
     def check(name: str, gate: str, gates: str, detail: str, *, is_right: bool) -> None:
         if not fields.reading.gates.enabled(gate):

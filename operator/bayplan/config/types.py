@@ -17,8 +17,8 @@ from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.headroom import NodeHeadroomArgs
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
 from bayplan.config.placement import TopologyPlacementGeneratorArgs
+from bayplan.config.preemption import DefaultPreemptionArgs
 from bayplan.config.settings import (
-    NOT_NEGATIVE,
     NOT_NEGATIVE_DURATION,
     OWN,
     PERCENTAGE,
@@ -177,6 +177,15 @@ class VolumeBindingArgs:
     """The score of a node by how full its storage would be; at least one point."""
 
 
+class DeviceChoice(StrEnum):
+    """Which devices a claim gets where several will do."""
+
+    FIRST_FIT = "FirstFit"
+    """The first, as in kube-scheduler."""
+    LEAST_LEFT_OVER = "LeastLeftOver"
+    """The smallest, and parts of devices that are broken already."""
+
+
 @dataclass(frozen=True, slots=True)
 class DynamicResourcesArgs:
     """Arguments of DynamicResources."""
@@ -185,31 +194,10 @@ class DynamicResourcesArgs:
     """How long filtering one node may take; 0 is no limit."""
     binding_timeout: Annotated[timedelta, NOT_NEGATIVE_DURATION] = timedelta(seconds=600)
     """How long devices may take to be ready; at least 1 s."""
-
-
-class PDBPolicy(StrEnum):
-    """What disruption budgets mean to preemption."""
-
-    PREFER = "Prefer"
-    """Nodes without violations come first, as in kube-scheduler."""
-    STRICT = "Strict"
-    """Nodes where a budget would be violated are left alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultPreemptionArgs:
-    """Arguments of DefaultPreemption; the larger of both numbers of nodes is searched."""
-
-    min_candidate_nodes_percentage: Annotated[int, PERCENTAGE] = 10
-    """Per cent of the nodes that are searched for victims, 0..100."""
-    min_candidate_nodes_absolute: Annotated[int, NOT_NEGATIVE] = 100
-    """Number of nodes that are searched for victims, 0 or more; not both zero."""
-    pdb_policy: Annotated[PDBPolicy, OWN] = PDBPolicy.PREFER
-    """What disruption budgets mean to preemption; bayplan's own, as are the next two."""
-    minimum_runtime_seconds: Annotated[int, OWN, NOT_NEGATIVE] = 0
-    """Pods that started less than this ago are no victims, 0 or more."""
-    preemption_delay_seconds: Annotated[int, OWN, NOT_NEGATIVE] = 0
-    """Pods created less than this ago do not preempt, 0 or more."""
+    device_choice: Annotated[DeviceChoice, OWN] = DeviceChoice.FIRST_FIT
+    """Which devices a claim gets; bayplan's own, as is the next."""
+    shape: Annotated[tuple[UtilizationShapePoint, ...], OWN] = ()
+    """The score of a node by how many per cent of its devices would be taken; without points they do not score."""
 
 
 @dataclass(frozen=True, slots=True)

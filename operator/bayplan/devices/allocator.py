@@ -4,9 +4,13 @@ Pure: what is allocated already is an argument, and so is the clock. Nothing is 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 from typing import Final, TypeVar
+
+import msgspec
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
@@ -15,6 +19,7 @@ from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.candidates import Pick
 from bayplan.devices.device_counts import DeviceCount, count_devices
 from bayplan.devices.offers import Kinds, Offer, Reads
+from bayplan.devices.packing import utilization
 from bayplan.devices.pools import Pool, PoolIndex
 from bayplan.devices.requests import (
     AllocationError,
@@ -30,6 +35,8 @@ from bayplan.devices.search import Search, SearchTimeoutError
 ATTEMPT_SECONDS: Final = 0.2
 """How long one attempt searches, over all nodes: the loop waits for it."""
 _MAX_SELECTORS: Final = 4096
+_MAX_KNOWN: Final = 8192
+"""So many results and devices of searches are kept; one takes about 2 KiB."""
 T = TypeVar("T")
 
 
@@ -43,16 +50,22 @@ class Refusal:
 
 _NOT_ALL: Final = Refusal("cannot allocate all claims")
 _INVALID: Final = Refusal("invalid resource pools were encountered")
+_encode: Final = msgspec.msgpack.Encoder().encode
 _TIMED_OUT: Final = Refusal("timed out trying to allocate devices", timed_out=True)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Solution:
-    """What one search found: the picks of each claim, and by request the alternative that was chosen."""
+    """What one search found: the picks of each claim, and by request the alternative that was chosen.
 
-    claims: Sequence[ResourceClaim]
+    It is as good for other claims that ask for the same.
+    """
+
     picks: Sequence[Sequence[Pick]]
     chosen: tuple[Mapping[int, Request], ...]
+    choices: Sequence[int]
+    utilization: int | None = None
+    """What it makes of a node, once that was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +73,7 @@ class Grant:
     """That a node has devices for all claims; which ones is written down when it is asked for."""
 
     node_name: str
+    _claims: Sequence[ResourceClaim]
     _pools: Sequence[Pool]
     _solution: _Solution
 
@@ -73,17 +87,19 @@ class Grant:
 
         return tuple(
             allocation_of(claim, [(pick, here(pick)) for pick in picks], chosen, self.node_name)
-            for claim, picks, chosen in zip(found.claims, found.picks, found.chosen, strict=True)
+            for claim, picks, chosen in zip(self._claims, found.picks, found.chosen, strict=True)
         )
 
-    def choices(self) -> list[int]:
+    def utilization(self, allocated: AllocatedState) -> int:
+        """Return how many per cent of the node's devices of this kind are taken with this grant."""
+        found = self._solution
+        if found.utilization is None:
+            found.utilization = utilization(self._pools, chain.from_iterable(found.picks), allocated)
+        return found.utilization
+
+    def choices(self) -> Sequence[int]:
         """For each request that has alternatives, over all claims: which one was chosen, from 0."""
-        return [
-            next(i for i, each in enumerate(wire.first_available) if each is request.wire)
-            for claim, chosen in zip(self._solution.claims, self._solution.chosen, strict=True)
-            for wire, request in zip(claim.spec.devices.requests or (), chosen.values(), strict=True)
-            if wire.first_available
-        ]
+        return self._solution.choices
 
 
 class Allocator:
@@ -109,13 +125,16 @@ class Allocator:
         self._classes = classes
         self._allocated = allocated
         self._compile_new = compile_selector
+        self._known: dict[Hashable, dict[Hashable, _Solution | Refusal]] = {}
+        self._known_size = 0
 
     def allocate(
-        self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float]
+        self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float], *, packs: bool = False
     ) -> list[Grant | Refusal]:
         """Answer for each node, in order: that it has devices for all claims, or why not.
 
-        `now` is a clock in seconds. When the attempt's time is over, nodes without an answer are refused for that.
+        The devices are upstream's, unless it `packs`: then those that leave least over. `now` is a clock in seconds.
+        When the attempt's time is over, nodes without an answer are refused for that.
 
         Raises:
             AllocationError: the claims, or what they name, make any answer impossible.
@@ -124,9 +143,10 @@ class Allocator:
             raise AllocationError(self.index.selector_error)
         reads = reads_of(claims, self._classes, self._compile)
         too_late: _Solution | Refusal = _TIMED_OUT
-        found = self._by_kind(nodes, reads, now, partial(self._search, claims, reads), too_late)
+        ask = partial(self._answer, claims, reads, packs=packs)
+        found = self._by_kind(nodes, reads, now, ask, too_late, answers=self._answers(claims, packs=packs))
         return [
-            solution if isinstance(solution, Refusal) else Grant(node.metadata.name, pools, solution)
+            solution if isinstance(solution, Refusal) else Grant(node.metadata.name, claims, pools, solution)
             for node, (pools, solution) in zip(nodes, found, strict=True)
         ]
 
@@ -136,14 +156,21 @@ class Allocator:
         """Count for each node, in order, the devices that each request could have; none for nodes without an answer."""
         reads = reads_of(claims, self._classes, self._compile)
         none: Sequence[DeviceCount] = ()
-        return [counts for _, counts in self._by_kind(nodes, reads, now, partial(self._count, claims, reads), none)]
+        ask = partial(self._count, claims, reads)
+        return [counts for _, counts in self._by_kind(nodes, reads, now, ask, none, answers={})]
 
     def _by_kind(
-        self, nodes: Sequence[Node], reads: Reads, now: Callable[[], float], ask: Callable[..., T], too_late: T
+        self,
+        nodes: Sequence[Node],
+        reads: Reads,
+        now: Callable[[], float],
+        ask: Callable[..., T],
+        too_late: T,
+        *,
+        answers: dict[Hashable, T],
     ) -> Iterator[tuple[Sequence[Pool], T]]:
         """Give the pools of each node and what was answered on the first of its kind, as long as there is time."""
         end = now() + ATTEMPT_SECONDS
-        answers: dict[Hashable, T] = {}
         for node in nodes:
             # Taking a node in takes its time, too, when it was not seen before.
             if now() >= end:
@@ -154,6 +181,39 @@ class Allocator:
             if key not in answers:
                 answers[key] = ask(node, here.pools, lambda: now() >= end)
             yield here.pools, answers[key]
+
+    def _answers(self, claims: Sequence[ResourceClaim], *, packs: bool) -> dict[Hashable, _Solution | Refusal]:
+        """Return what is known for claims that ask for the same, by the kinds of nodes.
+
+        It stands until something is taken or given back on a node, which is of another kind then.
+        """
+        if self._known_size > _MAX_KNOWN:
+            self._known, self._known_size = {}, 0
+        asked = packs, tuple(_encode(claim.spec) for claim in claims)
+        self._known_size += asked not in self._known
+        known = self._known.get(asked, {})
+        self._known[asked] = {kind: each for kind, each in known.items() if each is not _TIMED_OUT}
+        return self._known[asked]
+
+    def _answer(
+        self,
+        claims: Sequence[ResourceClaim],
+        reads: Reads,
+        node: Node,
+        pools: Sequence[Pool],
+        is_over: Callable[[], bool],
+        *,
+        packs: bool,
+    ) -> _Solution | Refusal:
+        """Search; what has no answer when packed may have one in upstream's order, and then that counts."""
+        found: _Solution | Refusal = _TIMED_OUT
+        if packs:
+            with suppress(AllocationError):
+                found = self._search(claims, reads, node, pools, is_over, packs=True)
+        if found is _TIMED_OUT:
+            found = self._search(claims, reads, node, pools, is_over)
+        self._known_size += 1 if isinstance(found, Refusal) else 1 + sum(map(len, found.picks))
+        return found
 
     def _compile(self, expression: str) -> Selector:
         known = self.selectors.get(expression)
@@ -188,8 +248,10 @@ class Allocator:
         node: Node,
         pools: Sequence[Pool],
         is_over: Callable[[], bool],
+        *,
+        packs: bool = False,
     ) -> _Solution | Refusal:
-        search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over)
+        search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over, packs=packs)
         requests = [ClaimRequests(claim) for claim in claims]
         try:
             for each in requests:
@@ -202,7 +264,15 @@ class Allocator:
             {r: search.chosen.get((c, r), choices[0]) for r, choices in enumerate(each.requests)}
             for c, each in enumerate(requests)
         )
-        solution = _Solution(claims, search.picks, chosen)
+        choices = [
+            each.requests[r].index(request)
+            for each, by_request in zip(requests, chosen, strict=True)
+            for r, request in by_request.items()
+            if each.has_choice[r]
+        ]
+        solution = _Solution(search.picks, chosen, choices)
         # What cannot be written down ends the attempt here already.
-        Grant(node.metadata.name, pools, solution).allocations()
+        Grant(node.metadata.name, claims, pools, solution).allocations()
+        for request in chain.from_iterable(by_request.values() for by_request in chosen):
+            request.forget()
         return solution

@@ -1,6 +1,6 @@
 """Which devices of a node a request can have, found out as the search comes to them."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from bayplan.devices.allocated_state import AllocatedState
@@ -64,6 +64,10 @@ class Pick(NamedTuple):
     want: Want
 
 
+Order = Callable[[Request, Sequence[Slot]], Sequence[Slot]]
+"""Puts the slots that a request can have into another order."""
+
+
 class Scene(Protocol):
     """The node on which is searched."""
 
@@ -84,21 +88,23 @@ class Candidates:
     """The devices that a request can have on a node, in the order in which they are tried.
 
     A device on which a selector or the capacity fails is among them, with the error: it ends the attempt when the
-    search comes to it. A request for all devices lists used ones too, and raises what fails at once.
+    search comes to it. A request for all devices lists used ones too, and raises what fails at once. With an `order`
+    all are listed first, and those that fail come last.
     """
 
-    __slots__ = ("_complete", "_fails", "_items", "_request", "_scanned", "_scene")
+    __slots__ = ("_complete", "_fails", "_items", "_order", "_request", "_scanned", "_scene")
 
-    def __init__(self, scene: Scene, request: Request) -> None:
+    def __init__(self, scene: Scene, request: Request, order: Order | None = None) -> None:
         self._scene = scene
         self._request = request
+        self._order = None if request.all or request.admin else order
         self._items: list[tuple[Slot, AllocationError | None]] = []
         self._scanned = 0
         self._complete = self._fails = False
 
     def at(self, place: int) -> tuple[Slot, AllocationError | None] | None:
         """The candidate at this place; None after the last."""
-        while place >= len(self._items) and not self._complete:
+        while (place >= len(self._items) or self._order is not None) and not self._complete:
             self._scan()
         return self._items[place] if place < len(self._items) else None
 
@@ -136,6 +142,10 @@ class Candidates:
         slot = self._scene.slot(self._scanned)
         if slot is None:
             self._complete = True
+            if self._order is not None:
+                failing = [each for each in self._items if each[1] is not None]
+                ordered = self._order(self._request, [each for each, error in self._items if error is None])
+                self._items = [*((each, None) for each in ordered), *failing]
             return
         self._scanned += 1
         self._scene.look()

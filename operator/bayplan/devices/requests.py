@@ -109,6 +109,10 @@ class Request:
             known = self._selects[kind] = self._first_refusal(offer) is None
         return known
 
+    def forget(self) -> None:
+        """Give up what is known of kinds of devices: the search is over, and the request stays with its result."""
+        self._wants, self._selects, self._tolerates = {}, {}, {}
+
     def refused_by(self, offer: Offer) -> str:
         """The first selector that does not take a device; empty if all take it.
 

@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 
 from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState, PoolId
-from bayplan.devices.candidates import Candidates, Pick, Slot
+from bayplan.devices.candidates import Candidates, Order, Pick, Slot
 from bayplan.devices.constraints import Constraint
 from bayplan.devices.offers import CounterName, Kinds, Reads
+from bayplan.devices.packing import LeastLeftOver
 from bayplan.devices.pools import Pool, PoolIndex
 from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Request
 
@@ -37,7 +38,7 @@ class _Position(NamedTuple):
 
 
 class Search:
-    """One search for all claims on one node."""
+    """One search for all claims on one node; if it `packs`, and devices are few, by what leaves least over."""
 
     def __init__(
         self,
@@ -48,6 +49,7 @@ class Search:
         kinds: tuple[Reads, Kinds],
         *,
         is_over: Callable[[], bool],
+        packs: bool = False,
     ) -> None:
         self._node = node
         self._pools = pools
@@ -55,6 +57,8 @@ class Search:
         self._allocated = allocated
         self._kinds = kinds
         self._is_over = is_over
+        self._packs = packs
+        self._order: Order | None = None
         self._looked = 0
         self._slots: list[Slot] = []
         self._more = self._all_slots()
@@ -96,6 +100,9 @@ class Search:
         self.picks = [[] for _ in claims]
         devices = sum(len(each.devices) for pool in self._pools for each in pool.slices)
         self._few = devices * sum(len(each) for claim in claims for each in claim.requests) <= _FEW_LOOKS
+        if self._few and self._packs:
+            slots = (slot for number in range(devices) if (slot := self.slot(number)) is not None)
+            self._order = LeastLeftOver(slots, self._allocated).order
         if self._few and self._is_hopeless():
             return False
         stack = [self._advance(_Position(0, 0))] if claims else []
@@ -153,7 +160,7 @@ class Search:
     def _listed(self, request: Request) -> Candidates:
         known = self._candidates.get(request)
         if known is None:
-            known = self._candidates[request] = Candidates(self, request)
+            known = self._candidates[request] = Candidates(self, request, self._order)
         return known
 
     def _most(self, claim_index: int, request: Request) -> int:

@@ -5,7 +5,8 @@ from typing import Final
 
 import msgspec
 
-from bayplan.config.types import DefaultPreemptionArgs, PDBPolicy, SchedulerConfiguration
+from bayplan.config.preemption import DefaultPreemptionArgs, PDBPolicy
+from bayplan.config.types import SchedulerConfiguration
 from bayplan.doctor.finding import Finding
 
 PATH: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"

@@ -13,7 +13,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.types import DynamicResourcesArgs
+from bayplan.config.types import DeviceChoice, DynamicResourcesArgs
 from bayplan.devices.allocator import Grant, Refusal
 from bayplan.devices.device_counts import DeviceCount
 from bayplan.devices.requests import AllocationError
@@ -47,6 +47,7 @@ from bayplan.plugins.dynamic_resources.device_shortages import shortages
 from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, group_of
 from bayplan.plugins.dynamic_resources.reservations import Reservations
 from bayplan.plugins.node_affinity import NodeSelection
+from bayplan.plugins.node_resources.resource_scoring import shape_table
 
 Mask = NDArray[np.bool_]
 Answer = Grant | Refusal
@@ -92,8 +93,9 @@ class DynamicResources:
 
     Reserve has the devices count as taken. PreBind writes the claims before the pod is bound, and makes sure that no
     other scheduler gave one of the devices away at the same time. Nodes score by which of a request's alternatives they
-    give. Pods without claims notice it in one place: its PostFilter fails with `not found` where its PreFilter was not
-    run, so a pod that an earlier PreFilter rejects for good preempts nobody. `clock` gives seconds since the epoch.
+    give, and with a `shape` also by how much of their devices is taken then. Pods without claims notice it in one
+    place: its PostFilter fails with `not found` where its PreFilter was not run, so a pod that an earlier PreFilter
+    rejects for good preempts nobody. `clock` gives seconds since the epoch.
 
     Upstream: plugins/dynamicresources/dynamicresources.go.
     """
@@ -123,6 +125,8 @@ class DynamicResources:
         self._index = index
         self._cache = cache
         self._clock = clock
+        self._packs = args.device_choice is DeviceChoice.LEAST_LEFT_OVER
+        self._points = shape_table(args.shape).tolist() if args.shape else None
         self._reservations = Reservations(cache, afterwards, clock, seconds)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
@@ -246,7 +250,7 @@ class DynamicResources:
         if claims.to_allocate:
             wanted = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
             try:
-                given = self._cache.allocator().allocate(claims.to_allocate, wanted, self._clock)
+                given = self._cache.allocator().allocate(claims.to_allocate, wanted, self._clock, packs=self._packs)
             except AllocationError as error:
                 problem = str(error)
         claims.found = _Found(rows, given, unavailable, problem)
@@ -270,12 +274,17 @@ class DynamicResources:
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         scores = np.zeros(len(rows), dtype=np.int64)
         claims: PodClaims = state[self.name]
-        if not (claims.to_allocate and any(map(_has_alternatives, claims.claims))):
+        points = self._points
+        if not claims.to_allocate or (points is None and not any(map(_has_alternatives, claims.claims))):
             return scores
         elsewhere = sum(_score(each, allocation) for each in claims.claims if (allocation := claims.allocation(each)))
         for position, answer in enumerate(self._find(claims, nodes, rows).answers):
             if isinstance(answer, Grant):
-                scores[position] = elsewhere + sum(_MOST_ALTERNATIVES - choice for choice in answer.choices())
+                score = elsewhere + sum(_MOST_ALTERNATIVES - choice for choice in answer.choices())
+                if points is not None:
+                    # An earlier alternative goes before a fuller node.
+                    score = score * len(points) + points[answer.utilization(self._cache.state)]
+                scores[position] = score
         return scores
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
