@@ -59,6 +59,31 @@ def test_a_retried_pod_goes_behind_newcomers_of_its_priority(scene, seconds):
     assert scene.drain() == ["newcomer", "old"]
 
 
+@pytest.mark.parametrize("seconds", [0.0, 0.75], ids=["as they come back", "while they are tried"])
+def test_pods_that_errors_bring_back_together_let_those_pass_that_come(scene, seconds):
+    scene.break_off("one")
+    scene.break_off("another")
+    scene.wait(2.0)
+    scene.clock.step(seconds)
+    scene.add("newcomer")
+    assert scene.drain() == ["newcomer", "one", "another"]
+
+
+def test_a_pod_that_an_error_brings_back_lets_others_pass_for_a_second_only(scene):
+    scene.break_off("old")
+    scene.wait(2.0)
+    scene.clock.step(1.25)
+    scene.add("newcomer")
+    assert scene.drain() == ["old", "newcomer"]
+
+
+def test_after_an_error_the_higher_priority_still_goes_first(scene):
+    scene.break_off("high", priority=1)
+    scene.wait(2.0)
+    scene.add("newcomer")
+    assert scene.drain() == ["high", "newcomer"]
+
+
 def test_without_maximum_backoff_a_failed_pod_is_active_at_once():
     scene = Scene(max_backoff_seconds=0)
     scene.break_off("p")

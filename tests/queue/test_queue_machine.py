@@ -145,7 +145,8 @@ class QueueMachine(RuleBasedStateMachine):
 
         def turn(pod: QueuedPodInfo) -> tuple[float, ...]:
             expiry = () if active else (pod.backoff_expiration,)
-            return (*expiry, -pod.pod_info.priority, pod.timestamp, pod.sequence)
+            since = pod.backoff_expiration + 2.0 if pod.consecutive_errors else pod.timestamp
+            return (*expiry, -pod.pod_info.priority, since, pod.sequence)
 
         assert queued is min(candidates.values(), key=turn)
         expected = self.in_flight[queued.uid] = self.alive[queued.uid]

@@ -250,7 +250,7 @@ class WaitingPodsCopy:
         name = _NAMES[sub_queue]
         key: tuple[Any, ...]
         if name == "active":
-            key = self._sort_key(pod, queued.timestamp), queued.sequence
+            key = self._sort_key(pod, queued.since), queued.sequence
         elif name == "backoff":
             key = (queued.backoff_expiration or 0, queued.sequence)
         else:

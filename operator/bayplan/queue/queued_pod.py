@@ -19,6 +19,7 @@ NO_PLUGINS: frozenset[str] = frozenset()
 SortKey = tuple[Any, ...]
 _Entry = tuple[SortKey, int, int, str]
 _COMPACT_ABOVE = 64
+_GIVES_WAY_SECONDS = 1.0
 
 
 class SubQueue(StrEnum):
@@ -69,7 +70,13 @@ class QueuedEntity:
 
     @property
     def since(self) -> float:
-        """Since when it counts as waiting, among those of its priority."""
+        """Since when it counts as waiting, among those of its priority.
+
+        After an error not before a second after its back-off: the errors of one namespace come back all at once, and
+        pods that come while they are tried do not wait for them.
+        """
+        if self.consecutive_errors and self.backoff_expiration is not None:
+            return release_time(self.backoff_expiration) + _GIVES_WAY_SECONDS
         return self.timestamp
 
     def gate(self, profiles: Mapping[str, "QueueProfile"]) -> Status:
