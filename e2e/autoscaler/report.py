@@ -3,10 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from statistics import fmean
 
-from bayplan.replay.outcome import Outcome
+from bayplan.replay.outcome import Mean, Outcome, mean_of
 from bayplan.replay.plot import svg
 from bayplan.replay.replay import PoolSettings, Replay
-from bayplan.replay.summary import Mean, mean_of
 from e2e.autoscaler.karpenter import WHEN_EMPTY
 from e2e.autoscaler.ledger import Live
 from e2e.autoscaler.run import Run

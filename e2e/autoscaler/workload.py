@@ -3,7 +3,7 @@
 import random
 from math import cos, pi
 
-from bayplan.replay.arrivals import lognormal, poisson_arrivals
+from bayplan.replay.generators import lognormal, poisson_arrivals
 from bayplan.replay.trace import NodePool, PodTemplate, Trace, TraceHeader, TracePod, trace_of
 from e2e.autoscaler.karpenter import INSTANCE_TYPE
 

@@ -14,8 +14,7 @@ from bayplan.api.objects import Pod, PodStatus
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import load_configuration
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.replay.generators import generate
-from bayplan.replay.openb import GPU_MILLI
+from bayplan.replay.generators import GPU_MILLI, generate
 from bayplan.replay.trace import requests_of
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator

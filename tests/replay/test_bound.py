@@ -3,7 +3,7 @@ from hypothesis import strategies as st
 from tests.reference.bin_packing import fewest_bins
 from tests.replay.traces import make_pool, make_template, make_trace
 
-from bayplan.replay.bound import LowerBound
+from bayplan.replay.meter import LowerBound
 from bayplan.replay.pools import Pools
 
 

@@ -5,9 +5,7 @@ from statistics import fmean, median, stdev
 
 import pytest
 
-from bayplan.replay.arrivals import lognormal, median_of, poisson_arrivals
-from bayplan.replay.generators import GENERATORS, generate
-from bayplan.replay.openb import GPU_MILLI
+from bayplan.replay.generators import GENERATORS, GPU_MILLI, generate, lognormal, median_of, poisson_arrivals
 from bayplan.replay.pools import Pools
 
 

@@ -4,9 +4,8 @@ import json
 import pytest
 from tests.replay.traces import make_trace, replayed
 
-from bayplan.replay.outcome import quantile
-from bayplan.replay.summary import mean_of, print_summary
-from bayplan.replay.summary import replayed as summed_up
+from bayplan.replay.outcome import mean_of, print_summary, quantile
+from bayplan.replay.outcome import replayed as summed_up
 from bayplan.replay.trace import TracePod
 from bayplan.simulate.report import encode
 from bayplan.simulate.tables import Printer

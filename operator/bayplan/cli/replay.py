@@ -89,9 +89,9 @@ def replay(flags: _Flags) -> None:
     # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.cli import nothing_collected  # noqa: PLC0415
     from bayplan.replay.generators import GENERATORS  # noqa: PLC0415
+    from bayplan.replay.outcome import print_summary, replayed  # noqa: PLC0415
     from bayplan.replay.plot import check_drawable, draw  # noqa: PLC0415
     from bayplan.replay.runs import keep_result, results_in  # noqa: PLC0415
-    from bayplan.replay.summary import print_summary, replayed  # noqa: PLC0415
     from bayplan.simulate.report import encode  # noqa: PLC0415
     from bayplan.simulate.tables import Printer  # noqa: PLC0415
 
