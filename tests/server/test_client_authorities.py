@@ -9,7 +9,7 @@ from tests.waiting import until
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
-from bayplan.server.cluster_authorities import ClusterAuthorities
+from bayplan.server.access import ClusterAuthorities
 
 CONFIG_MAPS = "/api/v1/configmaps"
 

@@ -10,8 +10,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.kubeconfig import PemSource
 from bayplan.api.reloaded_files import ReloadedFiles
-from bayplan.server.access import Security
-from bayplan.server.cluster_authorities import ClusterAuthorities
+from bayplan.server.access import ClusterAuthorities, Security
 from bayplan.server.http import HttpServer
 from bayplan.server.options import ServingOptions
 from bayplan.server.reviews import Reviews
