@@ -4,7 +4,7 @@ import pytest
 from tests.replay.traces import make_pool, make_template, make_trace, replayed
 
 from bayplan.replay.trace import StrictTaint, StrictToleration, trace_lines
-from bayplan.snapshot.trace_redaction import redacted
+from bayplan.snapshot.redaction import redacted
 
 KEY = b"k" * 32
 POOLS = [

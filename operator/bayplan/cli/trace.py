@@ -144,7 +144,7 @@ def record(flags: _RecordFlags) -> None:
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.client.errors import NotReachedError  # noqa: PLC0415
     from bayplan.replay.recording import Recording, RefusedError  # noqa: PLC0415
-    from bayplan.snapshot.trace_redaction import redacted  # noqa: PLC0415
+    from bayplan.snapshot.redaction import redacted  # noqa: PLC0415
 
     recording, key = Recording(), secrets.token_bytes(32)
 
