@@ -86,7 +86,7 @@ def _referred(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def main() -> int:
     """Writes the file anew from an API server that is started for it."""
-    from bayplan.simulate.openapi import READ  # noqa: PLC0415 - it may be the file that is broken
+    from bayplan.simulate.validation import READ  # noqa: PLC0415 - it may be the file that is broken
 
     with ControlPlane.start(OPTIONS) as plane:
         FILE.write_text(published(plane, READ))

@@ -11,7 +11,7 @@ from e2e.controlplane.waiting import wait_until
 from e2e.scenarios.dry_runs import DRY_RUN
 
 from bayplan.api.quantity import milli
-from bayplan.simulate.openapi import READ, published_errors
+from bayplan.simulate.validation import READ, published_errors
 
 pytestmark = pytest.mark.controlplane
 

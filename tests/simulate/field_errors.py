@@ -1,6 +1,6 @@
 """What is said of pods and workloads as files have them."""
 
-from bayplan.simulate.openapi import published_errors
+from bayplan.simulate.validation import published_errors
 
 CONTAINER = {"name": "c", "image": "i"}
 NEAR = "affinity.podAffinity.requiredDuringSchedulingIgnoredDuringExecution[0]"

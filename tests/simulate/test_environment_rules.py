@@ -3,7 +3,7 @@
 import pytest
 from tests.simulate.field_errors import CLAIM, CONTAINER, errors, errors_of_pod
 
-from bayplan.simulate.openapi import published_errors
+from bayplan.simulate.validation import published_errors
 
 REFUSED = [
     (

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.simulate.openapi import published_errors
+from bayplan.simulate.validation import published_errors
 
 
 @pytest.mark.parametrize(("kind", "group"), [("Deployment", "apps"), ("Job", "batch")])

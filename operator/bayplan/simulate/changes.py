@@ -1,12 +1,23 @@
-"""What is asked to be otherwise in a cluster from files: objects that come and go, nodes that are drained."""
+"""What is asked to be otherwise in a cluster from files: objects that come and go, nodes that are drained.
 
-from collections.abc import Mapping, Sequence
+Also what is tried of nothing, though it was added: unknown kinds with pods, and pods that name their node.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from bayplan.api.kinds import NODES, PODS, RESOURCES
+from bayplan.api.objects import Node
+from bayplan.cache import resources
+from bayplan.cache.cache import is_finished
+from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission_policies import POLICIES
-from bayplan.simulate.documents import ClusterFileError
+from bayplan.simulate.documents import ClusterFileError, names
+from bayplan.simulate.input_files import is_file, objects_in
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE
 from bayplan.simulate.workloads import WORKLOADS
 
@@ -73,19 +84,31 @@ def _known_names() -> Mapping[str, str]:
 _NAMES: Final = _known_names()
 
 
-def reference(text: str) -> Reference | None:
-    """Return what `KIND/NAME` or `KIND/NAMESPACE/NAME` means, kinds as kubectl knows them; None if it is none."""
+def references(asked: Iterable[str]) -> Iterator[Reference]:
+    """Yield the objects that are meant: those in files, and what `KIND/NAME` and `KIND/NAMESPACE/NAME` name.
+
+    Kinds are named as kubectl knows them. What is neither is read as a file, and so refused.
+    """
+    for each in asked:
+        found = None if is_file(each) else _reference(each)
+        if found is not None:
+            yield found
+        else:
+            yield from (_referring(raw.kind, *names(raw)) for raw in objects_in([each]))
+
+
+def _reference(text: str) -> Reference | None:
     kind_text, *rest = text.split("/")
     kind = _NAMES.get(kind_text.lower())
     if kind is None or not all(rest):
         return None
     if len(rest) == 1:
-        return referring(kind, "", rest[0])
-    return referring(kind, rest[0], rest[1]) if len(rest) == 2 and kind not in _CLUSTER_WIDE else None
+        return _referring(kind, "", rest[0])
+    return _referring(kind, rest[0], rest[1]) if len(rest) == 2 and kind not in _CLUSTER_WIDE else None
 
 
-def referring(kind: str, namespace: str, name: str) -> Reference:
-    """Return the reference to an object; without a namespace it is in `default` where its kind has any."""
+def _referring(kind: str, namespace: str, name: str) -> Reference:
+    """The reference to an object; without a namespace it is in `default` where its kind has any."""
     return kind, "" if kind in _CLUSTER_WIDE else namespace or DEFAULT_NAMESPACE, name
 
 
@@ -94,3 +117,36 @@ def missing(found: Reference, option: str) -> ClusterFileError:
     kind, namespace, name = found
     place = f" in namespace {namespace}" if namespace else ""
     return ClusterFileError(f"{option}: there is no {kind} {name!a}{place}")
+
+
+def holds_template(value: Any) -> bool:  # noqa: ANN401 - a value of a file is anything
+    """Whether an object, or what is in it, has a template of pods: it would make some."""
+    if isinstance(value, msgspec.Raw):
+        value = msgspec.json.decode(value)
+    if isinstance(value, list):
+        return any(map(holds_template, value))
+    return isinstance(value, dict) and any(
+        (str(key).lower().endswith("template") and _has_containers(inner)) or holds_template(inner)
+        for key, inner in value.items()
+    )
+
+
+def _has_containers(template: object) -> bool:
+    spec = template.get("spec") if isinstance(template, dict) else None
+    return isinstance(spec, dict) and isinstance(spec.get("containers"), list)
+
+
+def refused_by_node(added: Iterable[PodInfo], nodes: Sequence[Node], pods: Sequence[PodInfo]) -> dict[str, str]:
+    """Return which pods of `added`, all of them among `pods`, their node would not run, by UID, and why."""
+    bound = {info.uid: info.pod.spec.node_name for info in added if not is_finished(info.pod)}
+    taken = {name: Counter[str]() for name in bound.values() if name}
+    for info in pods if taken else ():
+        if info.pod.spec.node_name in taken and not is_finished(info.pod):
+            taken[info.pod.spec.node_name].update({resources.PODS: 1, **info.placed.amounts})
+    reasons = {name: f"spec.nodeName: there is no node {name[:64]!a}" for name in taken}
+    for node in nodes:
+        if (amounts := taken.get(name := node.metadata.name)) is not None:
+            room = resources.node_allocatable(node)
+            short = ", ".join(each for each, amount in amounts.items() if amount > room.get(each, 0))
+            reasons[name] = f"spec.nodeName: node {name[:64]!a} has too little {short} for it" if short else ""
+    return {uid: reasons[name] for uid, name in bound.items() if reasons.get(name)}

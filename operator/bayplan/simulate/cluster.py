@@ -18,20 +18,25 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.config.errors import quote_unprintable
 from bayplan.shown_text import counted
-from bayplan.simulate.added_objects import holds_template, refused_by_node
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.admission_policies import POLICIES, AdmissionPolicies, Policy, policy
-from bayplan.simulate.changes import NO_CHANGES, Changes, Reference, missing, reference, referring
+from bayplan.simulate.changes import (
+    NO_CHANGES,
+    Changes,
+    Reference,
+    holds_template,
+    missing,
+    references,
+    refused_by_node,
+)
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.generated_names import GeneratedNames
-from bayplan.simulate.input_files import is_file, objects_in
-from bayplan.simulate.looked_up import looked_up
+from bayplan.simulate.looked_up import SOURCES, looked_up, pod_groups
 from bayplan.simulate.making import Making
 from bayplan.simulate.owned_pods import OwnedPods, workload_key
-from bayplan.simulate.pod_groups import SOURCES, pod_groups
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError
 from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
@@ -71,13 +76,8 @@ def read_cluster(
         are_read = [reader.take(raw) for raw in validation.objects_in(changes.add, are_added=True)]
         if changes.add and not any(are_read):
             reader.skip_unread(", ".join(map(quote_unprintable, changes.add)))
-    for each in changes.remove:
-        found = None if is_file(each) else reference(each)
-        if found is not None:
-            reader.remove(found)
-            continue
-        for raw in objects_in([each]):
-            reader.remove(referring(raw.kind, *names(raw)))
+    for found in references(changes.remove):
+        reader.remove(found)
     for node in changes.drain:
         reader.drain(node.removeprefix("node/"))
     objects = reader.finish()
@@ -228,14 +228,12 @@ class ObjectReader:
 
     def _autoscaled(self, key: tuple[type, str], notes: list[str]) -> tuple[Workload, RawObject]:
         """The workload with the replicas that its autoscaler, if it has one, gives it at least."""
-        workload, raw = self._objects[key]
-        found = self._autoscalers.get((key[0].__name__, key[1]))
+        (workload, raw), kind = self._objects[key], key[0].__name__
+        found = self._autoscalers.get((kind, key[1]))
         least = 1 if found is None or found.spec.min_replicas is None else found.spec.min_replicas
         scaled = autoscaled(workload, least)
         if scaled is not workload:
-            notes.append(
-                f"{key[0].__name__} {key[1]}: its HorizontalPodAutoscaler gives it {counted(least, 'replica')}"
-            )
+            notes.append(f"{kind} {key[1]}: its HorizontalPodAutoscaler gives it {counted(least, 'replica')}")
         return scaled, raw
 
     def _admitted(self, admission: Admission) -> list[PodInfo]:

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from bayplan.api.meta_objects import ObjectMeta, OwnerReference, controller_of
 from bayplan.api.objects import Node
-from bayplan.simulate import daemon_pods
 from bayplan.simulate.owned_pods import Key, OwnedPods, workload_key
 from bayplan.simulate.pod_batches import (
     POD_TEMPLATE_HASH,
@@ -16,10 +15,13 @@ from bayplan.simulate.pod_batches import (
     digest,
     labelled,
     left_indexes,
+    node_of,
+    nodes_for,
     own_batch,
     reference,
     replica_set,
     suffixed,
+    with_tolerations,
     without_hash,
 )
 from bayplan.simulate.refusals import MAX_NAME, AdmissionError
@@ -126,9 +128,9 @@ class Controllers:
 
     def _of_daemon_set(self, workload: DaemonSet) -> PodBatch:
         meta = workload.metadata
-        template = daemon_pods.with_tolerations(workload.spec.template)
-        there = {daemon_pods.node_of(pod) for pod in self._owned.of(workload_key(workload))}
-        nodes = [each for each in daemon_pods.nodes_for(template.spec, self._nodes) if each not in there]
+        template = with_tolerations(workload.spec.template)
+        there = {node_of(pod) for pod in self._owned.of(workload_key(workload))}
+        nodes = [each for each in nodes_for(template.spec, self._nodes) if each not in there]
         self._check_room(len(nodes), "spec.template")
         self._left -= len(nodes)
         members = []

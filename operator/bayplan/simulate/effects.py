@@ -1,11 +1,13 @@
-"""What `bayplan run` has the API server do, done at once: binds, ends of victims, what is written on objects."""
+"""What `bayplan run` has the API server do, done at once: binds, ends of victims, what is written on pods."""
 
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Final
 
 from msgspec import structs
 
+from bayplan.api.objects import Pod, PodCondition
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
@@ -13,11 +15,56 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELET
 from bayplan.framework.status import Exchange
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.queue.scheduling_queue import SchedulingQueue
+from bayplan.scheduler.api_calls import condition_message
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.group_attempts import GroupNominated
 from bayplan.simulate.report import AttemptReport, PodReport
 from bayplan.simulate.step import Step
-from bayplan.simulate.written_status import write_status
+
+_POD_SCHEDULED: Final = "PodScheduled"
+
+
+def write_status(
+    queue: SchedulingQueue, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None
+) -> None:
+    """Hand a pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
+    held = None if nomination is None and condition is None else queue.newest(pod.uid)
+    if held is not None:
+        written = with_status(held.pod, nomination, condition)
+        if written is not held.pod:
+            newest = PodInfo(written)
+            newest.take_over(held)
+            queue.update(newest)
+
+
+def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | None = None) -> Pod:
+    """Return the pod with what is written on it; the same object if it says all of that already.
+
+    `nomination` is a node's name, "" for none, or None to leave it; `condition` is the reason and the message of
+    PodScheduled=False. The new version has no resourceVersion, so that it is known to be another one.
+    """
+    status = pod.status
+    if nomination is not None and nomination != status.nominated_node_name:
+        status = structs.replace(status, nominated_node_name=nomination)
+    if condition is not None:
+        new = PodCondition(_POD_SCHEDULED, "False", condition[0], condition_message(condition[1]))
+        held = status.conditions
+        if not held:
+            status = structs.replace(status, conditions=[new])
+        elif not any(_says(each) == _says(new) for each in held):
+            others = [each for each in held if each.type != _POD_SCHEDULED]
+            status = structs.replace(status, conditions=[*others, new])
+    if status is pod.status:
+        return pod
+    metadata = pod.metadata
+    if metadata.resource_version:
+        metadata = structs.replace(metadata, resource_version="")
+    return Pod(metadata, pod.spec, status)
+
+
+def _says(condition: PodCondition) -> tuple[str, str, str, str]:
+    return condition.type, condition.status, condition.reason, condition.message
+
 
 logger = logging.getLogger(__name__)
 
