@@ -211,3 +211,17 @@ def test_own_and_shared_pools_are_searched_in_the_order_of_their_names():
     slices = [shared, make_slice("1", [device("y")], node="a"), make_slice("2", [device("z")], node="z")]
     answers = allocate(slices, make_claim(exactly("r", 2)), nodes=("a", "z"))
     assert answers == [[["a/y", "m/x"]], [["m/x", "z/z"]]]
+
+
+def test_pools_are_kept_as_long_as_all_their_slices_are():
+    (node,) = make_nodes("n1")
+    slices = [make_slice(name, [device("gpu-0")], node=None, pool=name, allNodes=True) for name in "ab"]
+    before = make_allocator(slices)
+    kept = before.index.pools_of(node).pools
+    slices[1] = make_slice("b", [device("gpu-1")], node=None, pool="b", allNodes=True)
+    after = make_allocator(slices, previous=before).index.pools_of(node).pools
+    assert after[0] is kept[0]
+    assert after[1] is not kept[1]
+    elsewhere = make_slice("elsewhere", [device("gpu-0")], node="n2", pool="a", generation=2)
+    later = make_allocator([*slices, elsewhere], previous=before).index.pools_of(node).pools
+    assert later[0] is not kept[0]

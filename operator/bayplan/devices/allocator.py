@@ -20,7 +20,8 @@ from bayplan.devices.candidates import Pick
 from bayplan.devices.device_counts import DeviceCount, count_devices
 from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.packing import utilization
-from bayplan.devices.pools import Pool, PoolIndex
+from bayplan.devices.pool_index import PoolIndex
+from bayplan.devices.pools import Pool
 from bayplan.devices.requests import (
     AllocationError,
     ClaimRequests,

@@ -95,9 +95,18 @@ class SliceOffers:
     """A ResourceSlice with the rules for taints that concern it; pools are made of these.
 
     What is worked out of a slice is kept as long as slice and rules stay the same.
+
+    Attributes:
+        ignored: nothing is taken from it, and its pool is incomplete.
+        binds: a device has binding conditions.
+        counts: a device consumes counters.
+        names: of its devices; there are fewer of them if two are the same.
     """
 
-    __slots__ = ("_offers", "_shapes", "devices", "ignored", "name", "pool", "rules", "spec", "wire")
+    __slots__ = (
+        *("_offers", "_shapes", "binds", "counts", "devices", "ignored"),
+        *("name", "names", "pool", "rules", "spec", "wire"),
+    )
 
     def __init__(self, wire: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
         self.wire = wire
@@ -106,10 +115,12 @@ class SliceOffers:
         self.name = wire.metadata.name
         self.pool: PoolId = (wire.spec.driver, wire.spec.pool.name)
         self.devices: Sequence[Device] = wire.spec.devices or ()
+        self.names = {device.name for device in self.devices}
+        consumed = [device.consumes_counters for device in self.devices if device.consumes_counters]
+        self.counts = bool(consumed)
         # A scheduler that cannot check compatibility groups leaves such slices alone, so their pool is incomplete.
-        self.ignored = any(
-            each.compatibility_groups for device in self.devices for each in device.consumes_counters or ()
-        )
+        self.ignored = any(each.compatibility_groups for counters in consumed for each in counters)
+        self.binds = any(device.binding_conditions is not None for device in self.devices)
         self._offers: dict[int, Offer] = {}
         self._shapes: dict[Reads, int] = {}
 

@@ -5,21 +5,11 @@ Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
 
 import itertools
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
-import msgspec
-
-from bayplan.api.device_objects import DeviceTaintRule, ResourceSlice
-from bayplan.api.objects import Node, NodeSelector
 from bayplan.api.quantity import QuantityError, exact_nano
-from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.devices.allocated_state import AllocatedState, PoolId
-from bayplan.devices.offers import CounterName, Kinds, Offer, Reads, SliceOffers, rules_for
-
-_MAX_VIEWS: Final = 256
-_MAX_NODES: Final = 20_000
+from bayplan.devices.offers import CounterName, Kinds, Reads, SliceOffers
 
 
 class Pool:
@@ -116,8 +106,7 @@ class Pool:
             self.slices = slices
         self.own = not self.others and all(each.spec.node_name for each in relevant)
         # Pools with binding conditions are searched last, otherwise names decide.
-        binds = any(device.binding_conditions is not None for each in self.slices for device in each.devices)
-        self.order = binds, *self.order[1:]
+        self.order = any(each.binds for each in self.slices), *self.order[1:]
         return self
 
     def _count(self, slices: Iterable[SliceOffers]) -> str:
@@ -137,7 +126,7 @@ class Pool:
     def _unknown_counter(self, slices: Iterable[SliceOffers]) -> str:
         sets = {name for name, _ in self.counters}
         for each in slices:
-            for device in each.devices:
+            for device in each.devices if each.counts else ():
                 for consumed in device.consumes_counters or ():
                     if consumed.counter_set not in sets:
                         return f"counter set {consumed.counter_set} not found"
@@ -151,7 +140,7 @@ class Pool:
         return ""
 
 
-class _View:
+class PoolView:
     """The pools that nodes share which the same selectors match, in order."""
 
     __slots__ = ("_kind", "by_id", "pools")
@@ -163,6 +152,7 @@ class _View:
         self._kind: tuple[int, Reads, int] | None = None
 
     def kind(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> int:
+        """A number for what a search in them depends on."""
         if self._kind is None or self._kind[:2] != (allocated.latest, reads):
             content = tuple([pool.kind(reads, kinds, allocated) for pool in self.pools])
             self._kind = allocated.latest, reads, kinds.number(content)
@@ -174,7 +164,7 @@ class NodePools:
 
     __slots__ = ("_own", "_replaced", "_view", "pools")
 
-    def __init__(self, view: _View, own: dict[PoolId, Pool | None]) -> None:
+    def __init__(self, view: PoolView, own: dict[PoolId, Pool | None]) -> None:
         self._view = view
         mine = [pool for pool in own.values() if pool is not None]
         self._own = [(pool, bisect_left(view.pools, pool.order, key=_order)) for pool in sorted(mine, key=_order)]
@@ -194,142 +184,12 @@ def _order(pool: Pool) -> tuple[bool, bytes, bytes]:
     return pool.order
 
 
-class PoolIndex:
-    """All slices of the cluster, to look up the pools of a node quickly; what is unchanged is kept from `previous`."""
-
-    def __init__(
-        self, slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule], previous: "PoolIndex | None"
-    ) -> None:
-        rules = tuple(rules)
-        self.offers: dict[str, SliceOffers] = {}
-        self._by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
-        self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
-        self._shared: list[SliceOffers] = []
-        self._selectors: dict[bytes, NodeSelectorMatcher] = {}
-        self._views: dict[frozenset[bytes], _View] = {}
-        self._nodes: dict[str, tuple[dict[str, str] | None, NodePools]] = {}
-        self.selector_error = ""
-        for wire in slices:
-            concerned = rules_for(rules, wire.spec.driver, wire.spec.pool.name) if rules else ()
-            known = previous.offers.get(wire.metadata.name) if previous is not None else None
-            if known is None or known.wire is not wire or known.rules != concerned:
-                known = SliceOffers(wire, concerned)
-            self.offers[known.name] = known
-            self._by_pool[known.pool].append(known)
-            self._place(known)
-
-    def pools_of(self, node: Node) -> NodePools:
-        """The pools with devices for the node."""
-        name, labels = node.metadata.name, node.metadata.labels
-        known = self._nodes.get(name)
-        if known is None or known[0] != labels:
-            if len(self._nodes) >= _MAX_NODES:
-                self._nodes.clear()
-            known = self._nodes[name] = labels, self._gather(name, labels)
-        return known[1]
-
-    def device_is_for(self, offer: Offer, node: Node) -> bool:
-        """Whether a device is for the node, where its slice leaves that to each device."""
-        device = offer.wire
-        if not offer.slice.spec.per_device_node_selection:
-            return True
-        if device.node_name or device.all_nodes:
-            return not device.node_name or device.node_name == node.metadata.name
-        if device.node_selector is None:
-            return False
-        matcher = self._selectors[msgspec.msgpack.encode(device.node_selector)]
-        return matcher.matches(node.metadata.labels, node.metadata.name)
-
-    def _place(self, each: SliceOffers) -> None:
-        spec = each.spec
-        if each.ignored:
-            return
-        if spec.node_name:
-            self._on_node[spec.node_name].append(each)
-            return
-        self._shared.append(each)
-        if spec.all_nodes:
-            return
-        if spec.node_selector is not None:
-            self._compile(spec.node_selector, f"slice {each.name}")
-        elif spec.per_device_node_selection:
-            for device in each.devices:
-                if device.node_name:
-                    if each not in self._on_node[device.node_name][-1:]:
-                        self._on_node[device.node_name].append(each)
-                elif not device.all_nodes and device.node_selector is not None:
-                    self._compile(device.node_selector, f"device {device.name} in slice {each.name}")
-
-    def _compile(self, selector: NodeSelector, what: str) -> None:
-        key = msgspec.msgpack.encode(selector)
-        if key not in self._selectors:
-            self._selectors[key] = matcher = compile_node_selector(selector)
-            if matcher.errors and not self.selector_error:
-                self.selector_error = (
-                    f"gather pool information: failed to perform node selection for {what}: "
-                    f"failed to parse node selector: {matcher.errors[0]}"
-                )
-
-    def _gather(self, name: str, labels: Mapping[str, str] | None) -> NodePools:
-        view = self._view(frozenset(key for key, each in self._selectors.items() if each.matches(labels, name)))
-        own: dict[PoolId, list[SliceOffers]] = defaultdict(list)
-        for each in self._on_node.get(name, ()):
-            own[each.pool].append(each)
-        for pool, slices in own.items():
-            shared = view.by_id[pool][0] if pool in view.by_id else ()
-            slices += [each for each in shared if each not in slices]
-        return NodePools(view, {pool: self._resolve(pool, slices) for pool, slices in own.items()})
-
-    def _view(self, matched: frozenset[bytes]) -> _View:
-        known = self._views.get(matched)
-        if known is None:
-            by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
-            for each in self._shared:
-                if _is_for(each, matched):
-                    by_pool[each.pool].append(each)
-            if len(self._views) >= _MAX_VIEWS:
-                self._views.clear()
-            known = _View({pool: (slices, self._resolve(pool, slices)) for pool, slices in by_pool.items()})
-            self._views[matched] = known
-        return known
-
-    def _resolve(self, pool: PoolId, slices: Sequence[SliceOffers]) -> Pool | None:
-        """The pool of these relevant slices; None when a later generation replaces it."""
-        generation = max(each.spec.pool.generation for each in slices)
-        relevant = [each for each in slices if each.spec.pool.generation == generation]
-        count = relevant[0].spec.pool.resource_slice_count
-        if len(relevant) == count:
-            return Pool(pool).build(relevant, ())
-        everywhere = self._by_pool[pool]
-        if any(each.spec.pool.generation > generation for each in everywhere):
-            return None
-        whole = [each for each in everywhere if each.spec.pool.generation == generation and not each.ignored]
-        if len(whole) == count:
-            return Pool(pool).build(relevant, whole)
-        incomplete = Pool(pool, incomplete=True)
-        incomplete.own = all(each.spec.node_name for each in relevant)
-        return incomplete
-
-
-def _is_for(each: SliceOffers, matched: frozenset[bytes]) -> bool:
-    """Whether a slice that names no node is for nodes which these selectors match."""
-    if each.spec.all_nodes:
-        return True
-    if each.spec.node_selector is not None:
-        return msgspec.msgpack.encode(each.spec.node_selector) in matched
-    return bool(each.spec.per_device_node_selection) and any(
-        not device.node_name
-        and (
-            device.all_nodes
-            or (device.node_selector is not None and msgspec.msgpack.encode(device.node_selector) in matched)
-        )
-        for device in each.devices
-    )
-
-
 def _repeated_device(slices: Iterable[SliceOffers]) -> str:
     seen: set[str] = set()
     for each in slices:
+        if len(each.names) == len(each.devices) and seen.isdisjoint(each.names):
+            seen |= each.names
+            continue
         for device in each.devices:
             if device.name in seen:
                 return f"duplicate device name {device.name}"

@@ -13,7 +13,8 @@ from bayplan.devices.candidates import Candidates, Order, Pick, Slot
 from bayplan.devices.constraints import Constraint
 from bayplan.devices.offers import CounterName, Kinds, Reads
 from bayplan.devices.packing import LeastLeftOver
-from bayplan.devices.pools import Pool, PoolIndex
+from bayplan.devices.pool_index import PoolIndex
+from bayplan.devices.pools import Pool
 from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Request
 
 MAX_LOOKS: Final = 100_000

@@ -1,0 +1,168 @@
+"""All slices of the cluster by pool, node and selector, to find the pools of a node quickly.
+
+Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
+"""
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from bayplan.api.device_objects import DeviceTaintRule, ResourceSlice
+from bayplan.api.objects import Node, NodeSelector
+from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
+from bayplan.devices.allocated_state import PoolId
+from bayplan.devices.offers import Offer, SliceOffers, rules_for
+from bayplan.devices.pools import NodePools, Pool, PoolView
+
+_MAX_VIEWS: Final = 256
+_MAX_NODES: Final = 20_000
+
+
+class PoolIndex:
+    """All slices of the cluster, to look up the pools of a node quickly; what is unchanged is kept from `previous`."""
+
+    def __init__(
+        self, slices: Iterable[ResourceSlice], rules: Iterable[DeviceTaintRule], previous: "PoolIndex | None"
+    ) -> None:
+        rules = tuple(rules)
+        self.offers: dict[str, SliceOffers] = {}
+        self._by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
+        self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
+        self._shared: list[SliceOffers] = []
+        self._selectors: dict[bytes, NodeSelectorMatcher] = {}
+        self._views: dict[frozenset[bytes], PoolView] = {}
+        self.pools: dict[PoolId, tuple[list[SliceOffers], dict[Hashable, Pool | None]]] = {}
+        self._pools_before = previous.pools if previous is not None else {}
+        self._nodes: dict[str, tuple[dict[str, str] | None, NodePools]] = {}
+        self.selector_error = ""
+        for wire in slices:
+            concerned = rules_for(rules, wire.spec.driver, wire.spec.pool.name) if rules else ()
+            known = previous.offers.get(wire.metadata.name) if previous is not None else None
+            if known is None or known.wire is not wire or known.rules != concerned:
+                known = SliceOffers(wire, concerned)
+            self.offers[known.name] = known
+            self._by_pool[known.pool].append(known)
+            self._place(known)
+
+    def pools_of(self, node: Node) -> NodePools:
+        """The pools with devices for the node."""
+        name, labels = node.metadata.name, node.metadata.labels
+        known = self._nodes.get(name)
+        if known is None or known[0] != labels:
+            if len(self._nodes) >= _MAX_NODES:
+                self._nodes.clear()
+            known = self._nodes[name] = labels, self._gather(name, labels)
+        return known[1]
+
+    def device_is_for(self, offer: Offer, node: Node) -> bool:
+        """Whether a device is for the node, where its slice leaves that to each device."""
+        device = offer.wire
+        if not offer.slice.spec.per_device_node_selection:
+            return True
+        if device.node_name or device.all_nodes:
+            return not device.node_name or device.node_name == node.metadata.name
+        if device.node_selector is None:
+            return False
+        matcher = self._selectors[msgspec.msgpack.encode(device.node_selector)]
+        return matcher.matches(node.metadata.labels, node.metadata.name)
+
+    def _place(self, each: SliceOffers) -> None:
+        spec = each.spec
+        if each.ignored:
+            return
+        if spec.node_name:
+            self._on_node[spec.node_name].append(each)
+            return
+        self._shared.append(each)
+        if spec.all_nodes:
+            return
+        if spec.node_selector is not None:
+            self._compile(spec.node_selector, f"slice {each.name}")
+        elif spec.per_device_node_selection:
+            for device in each.devices:
+                if device.node_name:
+                    if each not in self._on_node[device.node_name][-1:]:
+                        self._on_node[device.node_name].append(each)
+                elif not device.all_nodes and device.node_selector is not None:
+                    self._compile(device.node_selector, f"device {device.name} in slice {each.name}")
+
+    def _compile(self, selector: NodeSelector, what: str) -> None:
+        key = msgspec.msgpack.encode(selector)
+        if key not in self._selectors:
+            self._selectors[key] = matcher = compile_node_selector(selector)
+            if matcher.errors and not self.selector_error:
+                self.selector_error = (
+                    f"gather pool information: failed to perform node selection for {what}: "
+                    f"failed to parse node selector: {matcher.errors[0]}"
+                )
+
+    def _gather(self, name: str, labels: Mapping[str, str] | None) -> NodePools:
+        view = self._view(frozenset(key for key, each in self._selectors.items() if each.matches(labels, name)))
+        own: dict[PoolId, list[SliceOffers]] = defaultdict(list)
+        for each in self._on_node.get(name, ()):
+            own[each.pool].append(each)
+        for pool, slices in own.items():
+            shared = view.by_id[pool][0] if pool in view.by_id else ()
+            slices += [each for each in shared if each not in slices]
+        return NodePools(view, {pool: self._resolve(pool, slices) for pool, slices in own.items()})
+
+    def _view(self, matched: frozenset[bytes]) -> PoolView:
+        known = self._views.get(matched)
+        if known is None:
+            by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
+            for each in self._shared:
+                if _is_for(each, matched):
+                    by_pool[each.pool].append(each)
+            if len(self._views) >= _MAX_VIEWS:
+                self._views.clear()
+            known = PoolView({pool: (slices, self._resolve(pool, slices)) for pool, slices in by_pool.items()})
+            self._views[matched] = known
+        return known
+
+    def _resolve(self, pool: PoolId, slices: Sequence[SliceOffers]) -> Pool | None:
+        """The pool of these slices; None when a later generation replaces it. It is kept as long as its slices are."""
+        everywhere = self._by_pool[pool]
+        known = self.pools.get(pool)
+        if known is None:
+            before = self._pools_before.get(pool)
+            known = self.pools[pool] = before if before is not None and before[0] == everywhere else (everywhere, {})
+        made, key = known[1], tuple(slices)
+        if key not in made:
+            if len(made) >= _MAX_NODES:
+                made.clear()
+            made[key] = self._made(pool, slices)
+        return made[key]
+
+    def _made(self, pool: PoolId, slices: Sequence[SliceOffers]) -> Pool | None:
+        generation = max(each.spec.pool.generation for each in slices)
+        relevant = [each for each in slices if each.spec.pool.generation == generation]
+        count = relevant[0].spec.pool.resource_slice_count
+        if len(relevant) == count:
+            return Pool(pool).build(relevant, ())
+        everywhere = self._by_pool[pool]
+        if any(each.spec.pool.generation > generation for each in everywhere):
+            return None
+        whole = [each for each in everywhere if each.spec.pool.generation == generation and not each.ignored]
+        if len(whole) == count:
+            return Pool(pool).build(relevant, whole)
+        incomplete = Pool(pool, incomplete=True)
+        incomplete.own = all(each.spec.node_name for each in relevant)
+        return incomplete
+
+
+def _is_for(each: SliceOffers, matched: frozenset[bytes]) -> bool:
+    """Whether a slice that names no node is for nodes which these selectors match."""
+    if each.spec.all_nodes:
+        return True
+    if each.spec.node_selector is not None:
+        return msgspec.msgpack.encode(each.spec.node_selector) in matched
+    return bool(each.spec.per_device_node_selection) and any(
+        not device.node_name
+        and (
+            device.all_nodes
+            or (device.node_selector is not None and msgspec.msgpack.encode(device.node_selector) in matched)
+        )
+        for device in each.devices
+    )
