@@ -88,15 +88,15 @@ class GroupMachine(RuleBasedStateMachine):
             self.binding.append(popped)
 
     @precondition(lambda self: self.rounds)
-    @rule(data=st.data(), failed=st.booleans(), error=st.booleans())
-    def finish(self, data, failed, error):
+    @rule(data=st.data(), failed=st.booleans(), error=st.booleans(), waits=st.booleans())
+    def finish(self, data, failed, error, waits):
         entity = self.rounds.pop(data.draw(st.integers(0, len(self.rounds) - 1)))
         for each in entity.members.values():
             if failed or data.draw(st.booleans()):
                 self.queue.add_unschedulable(each, rejector_plugins=frozenset(), error=error)
             else:
                 self.binding.append(each)
-        self.queue.finish_round(entity, failed=failed, error=error)
+        self.queue.finish_round(entity, failed=failed, error=error, waits=waits)
 
     @precondition(lambda self: self.binding)
     @rule(data=st.data(), ended=st.sampled_from(["bound", "error", "rejected"]))

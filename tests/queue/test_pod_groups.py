@@ -51,10 +51,10 @@ class GroupScene(Scene):
         assert isinstance(entity, QueuedPodGroup)
         return entity
 
-    def fail_round(self, entity: QueuedPodGroup, *, error: bool = False) -> None:
+    def fail_round(self, entity: QueuedPodGroup, *, error: bool = False, waits: bool = False) -> None:
         for each in entity.members.values():
             self.fail(each, frozenset())
-        self.queue.finish_round(entity, failed=True, error=error)
+        self.queue.finish_round(entity, failed=True, error=error, waits=waits)
         assert_consistent(self.queue)
 
     def message(self, name: str) -> str | None:

@@ -1,10 +1,12 @@
 """Gangs in the loop: bound whole or not at all, and what is said of members that wait."""
 
 import asyncio
+import json
 
 import pytest
 from tests.builders import make_node, make_pod, make_pod_info
 from tests.group_builders import make_pod_group
+from tests.oracle.replay import loaded
 from tests.scheduler.scene import Scene
 
 from bayplan.cache.group_members import GroupSource
@@ -18,11 +20,18 @@ from bayplan.simulate.simulator import Simulator
 WORKERS = ("a", "b", "c", "d")
 
 
+def preempting(**own):
+    args = [{"name": "DefaultPreemption", "args": {"bayplan.io": own}}]
+    profile = {"schedulerName": "bayplan", "pluginConfig": args}
+    kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
+    return loaded(json.dumps({**kind, "profiles": [profile]}))
+
+
 class GangScene(Scene):
     """A scheduler that serves native groups, and a gang of four pods of one CPU each."""
 
-    def __init__(self, least=4, members=WORKERS):
-        super().__init__()
+    def __init__(self, least=4, members=WORKERS, configuration=None):
+        super().__init__(configuration=configuration)
         self.groups.serve(GroupSource.NATIVE)
         self.statuses = []
         self.scheduler.rounds.on_round = lambda group, result: self.statuses.append(result.status)
@@ -101,6 +110,7 @@ async def test_a_text_that_changes_is_on_members_before_the_back_off_of_their_gr
     scene.node(cpu="2")
     scene.round()
     scene.after(2)
+    scene.node("tiny", cpu="100m")
     scene.round()
     scene.after(4)
     scene.node("n2", cpu="1")
@@ -112,6 +122,28 @@ async def test_a_text_that_changes_is_on_members_before_the_back_off_of_their_gr
     assert {message.partition("cannot be satisfied: ")[2][:24] for _, _, message in scene.dispatcher.patches} >= {
         "3 scheduled, 0 remaining"
     }
+
+
+async def test_a_gang_that_failed_is_tried_again_once_something_happened_that_may_help(scene):
+    scene.node(cpu="2")
+    scene.round()
+    scene.after(60)
+    assert scene.scheduler.schedule_one() is None
+    assert scene.sub_queue_of("a") is SubQueue.UNSCHEDULABLE
+    scene.node("n2", cpu="2")
+    scene.round()
+    assert scene.statuses == [RoundStatus.UNSCHEDULABLE, RoundStatus.SCHEDULED]
+
+
+@pytest.mark.parametrize(
+    "own", [{"pdbPolicy": "Strict"}, {"minimumRuntimeSeconds": 600}, {"preemptionDelaySeconds": 60}]
+)
+async def test_a_gang_that_time_may_help_is_tried_again_after_each_back_off(own):
+    scene = GangScene(configuration=preempting(**own))
+    scene.node(cpu="2")
+    for _ in range(3):
+        scene.round()
+        scene.after(60)
 
 
 async def test_nothing_else_is_decided_while_a_round_is_under_way(scene):

@@ -110,6 +110,11 @@ class BackingOffPods:
         if kind is not None:
             self._release_kind(kind)
 
+    @property
+    def last_news(self) -> int:
+        """The number of the last news."""
+        return self._news
+
     def news(self) -> None:
         """Have one pod of each kind tried again: something happened."""
         self._news += 1

@@ -192,6 +192,8 @@ class QueuedGroups:
         self._requeue(entity)
 
     def _requeue(self, entity: QueuedPodGroup, event: str = UNSCHEDULED_POD_ADD.label) -> None:
+        # Of the group itself something is another: that is news to it alone.
+        entity.news_seen = None
         self.sub_queues.requeue(entity, event)
 
     # Groups come and go.
@@ -253,7 +255,8 @@ class QueuedGroups:
         ranked = sorted(entity.members.values(), key=_rank)
         entity.members = {each.uid: each for each in ranked}
         entity.gated.clear()
-        entity.in_round = True
+        entity.in_round, entity.news_seen = True, self.sub_queues.backoff.last_news
+        entity.tried = {each.uid: each.pod_info for each in ranked}
         for member in ranked:
             del self._key_of[member.uid]
             member.sub_queue = member.gating_plugin = member.gating_message = None
@@ -261,11 +264,11 @@ class QueuedGroups:
             if member.initial_attempt_timestamp is None:
                 member.initial_attempt_timestamp = max(entity.initial_attempt_timestamp or 0.0, member.timestamp)
 
-    def finish_round(self, entity: QueuedPodGroup, *, failed: bool, error: bool, event: str) -> None:
+    def finish_round(self, entity: QueuedPodGroup, *, failed: bool, error: bool, waits: bool, event: str) -> None:
         """Put the group back with the members that were handed back or came since (upstream: AddAttemptedPodGroup...).
 
         After a round that placed it, members that are left are tried at once. After another one it backs off, whatever
-        happens.
+        happens, and if it `waits` then until there are news, unless the group or a member is not as it was tried.
         """
         key, members = entity.group.key, entity.late
         entity.members, entity.late, entity.in_round = {}, {}, False
@@ -275,6 +278,10 @@ class QueuedGroups:
             if members:
                 self._incomplete[key] = members
             return
+        tried, entity.tried = entity.tried, {}
+        is_same = group is entity.group and all(tried.get(uid) is each.pod_info for uid, each in members.items())
+        if not (waits and failed and is_same):
+            entity.news_seen = None
         entity.group = group
         if failed:
             self.fail(entity, not error)
@@ -287,7 +294,7 @@ class QueuedGroups:
             entity.ask(member, self.sub_queues.profiles)
         entity.members = members
         entity.rank()
-        self._requeue(entity, event)
+        self.sub_queues.requeue(entity, event)
 
 
 def _rank(member: QueuedPodInfo) -> tuple[int, int, float, str]:

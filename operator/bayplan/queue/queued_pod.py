@@ -44,6 +44,7 @@ class QueuedEntity:
     `rejector_plugins` are the plugins that may wake it: those that rejected it and the one gating it
     (`gating_plugin`). An entity in flight has none, and no `sub_queue`.
     `flushed` is set while it is tried because of the time limit alone, without an event.
+    `news_seen` is the number of the last news before its attempt, if only other news have it tried again.
     """
 
     pod_info: PodInfo
@@ -59,6 +60,7 @@ class QueuedEntity:
     flushed: bool = False
     backoff_expiration: int | None = None
     retry_at: int = 0
+    news_seen: int | None = None
     rejector_plugins: frozenset[str] = NO_PLUGINS
     gating_plugin: str | None = None
     gating_message: str | None = None

@@ -24,14 +24,16 @@ class QueuedPodGroup(QueuedEntity):
     """A pod group of which members wait; they are tried together, in one round.
 
     `pod_info` is its most important member's, at the group's priority. `members` are by UID, and in the order in which
-    the round tries them once it was popped. While it is `in_round`, members that come or fail are `late`. `gated` are
-    the members that a plugin of their profile holds: one of them holds the group.
+    the round tries them once it was popped. While it is `in_round`, members that come or fail are `late`, and those of
+    the round are `tried` as they were. `gated` are the members that a plugin of their profile holds: one of them holds
+    the group.
     """
 
     group: PodGroup = field(kw_only=True)
     placed: Callable[[PodGroupKey], Mapping[str, PodInfo]] = field(kw_only=True)
     members: dict[str, QueuedPodInfo] = field(default_factory=dict)
     late: dict[str, QueuedPodInfo] = field(default_factory=dict)
+    tried: dict[str, PodInfo] = field(default_factory=dict)
     gated: dict[str, Status] = field(default_factory=dict)
     preempting: Container[PodGroupKey] = ()
     in_round: bool = False

@@ -166,13 +166,14 @@ class SchedulingQueue(QueueContents):
             return queued
         return None
 
-    def finish_round(self, group: QueuedPodGroup, *, failed: bool, error: bool = False) -> None:
+    def finish_round(self, group: QueuedPodGroup, *, failed: bool, error: bool = False, waits: bool = False) -> None:
         """Put a popped group back if any member was handed back or came meanwhile (upstream: AddAttemptedPodGroup...).
 
-        A round that `failed` is counted, as an `error` or as a rejection, and the group backs off; else those that are
-        left are tried at once. Members that a round placed are handed back one by one, should their binds fail.
+        A round that `failed` is counted, as an `error` or as a rejection, and the group backs off, and if it `waits`
+        until there are news; else those that are left are tried at once. Members that a round placed are handed back
+        one by one, should their binds fail.
         """
-        self._groups.finish_round(group, failed=failed, error=error, event=_SCHEDULE_ATTEMPT_FAILURE)
+        self._groups.finish_round(group, failed=failed, error=error, waits=waits, event=_SCHEDULE_ATTEMPT_FAILURE)
 
     def begin_bind(self, uid: str) -> None:
         """Keep no events for the pod any more: no plugin rejects it from here on, only an error brings it back.
@@ -294,7 +295,7 @@ class SchedulingQueue(QueueContents):
 
     def _move(self, observed: ObservedEvent) -> None:
         self._in_flight.record(observed)
-        self._sub_queues.backoff.news()
+        self._sub_queues.news(observed.event.label)
         if self._sub_queues.waiting:
             self._moves.take(observed, next(self._sequence))
 

@@ -42,7 +42,7 @@ class UnschedulablePods:
     """Waiting pods by the plugins that may wake them: an event costs nothing for pods it cannot concern.
 
     A pod's `rejector_plugins` must not change while it is in here. Ungated pods stand in order of their
-    timestamp, because each enters at the moment its timestamp is set.
+    timestamp, because each enters at the moment its timestamp is set, but for groups, which back off before.
     """
 
     __slots__ = ("_by_plugin", "gated", "rejected")
@@ -127,6 +127,7 @@ class SubQueues:
             SubQueue.ERROR_BACKOFF: self._error_backoff,
         }
         self._retries = KeyedHeap()
+        self._until_news: dict[str, QueuedEntity] = {}
 
     # Moves.
 
@@ -225,13 +226,21 @@ class SubQueues:
     ) -> None:
         """Sort by `sort_key`, and requeue the pods of the `changed` profiles, by their new gates."""
         self.profiles, self.sort_key = profiles, sort_key
-        self.backoff.news()
+        self.news(event)
         for queued in list(self.entities.values()):
             if queued.profile in changed:
                 self.requeue(queued, event)
             self.sort(queued)
 
+    def news(self, event: str) -> None:
+        """Have those tried again whose turn it is and that were not for want of news."""
+        self.backoff.news()
+        waiting, self._until_news = self._until_news, {}
+        for queued in waiting.values():
+            self.requeue(queued, event)
+
     def _vacate(self, queued: QueuedEntity) -> None:
+        self._until_news.pop(queued.uid, None)
         if queued.sub_queue in self._heaps:
             self._heaps[queued.sub_queue].discard(queued.uid)
         elif queued.sub_queue is not None:
@@ -255,7 +264,11 @@ class SubQueues:
         """Move the next pod whose time has come; False if there is none."""
         for heap in (self.backoff, self._error_backoff):
             if (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
-                self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
+                if queued.news_seen != self.backoff.last_news:
+                    self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
+                else:
+                    self.wait(queued, _BACKOFF_COMPLETE, None)
+                    self._until_news[queued.uid] = queued
                 return True
         if (queued := self.waiting.oldest()) and queued.timestamp + self.max_in_unschedulable <= now:
             queued.flushed = True

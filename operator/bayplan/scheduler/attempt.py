@@ -110,8 +110,9 @@ class AttemptRunner:
 
     It changes the queue, the nominations, the cache and what plugins reserve, and performs no other effect: binding,
     ending victims and writing Events are the caller's. If it `decides_by_kind`, a rejected pod has those like it back
-    off until there is news: set it only where time passes, and no extender tells them apart. `decided` hears of each
-    decision before its pod is assumed, when what it was read from is still that; what it raises fails the attempt.
+    off until there is news, and a group waits for news after its back-off: set it only where time passes, and no
+    extender tells them apart. `decided` hears of each decision before its pod is assumed, when what it was read from is
+    still that; what it raises fails the attempt.
     """
 
     cache: Cache

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.groups.pod_group import PodGroup
+from bayplan.plugins.preemption.default_preemption import DefaultPreemption
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Reserved, Result, return_to_queue
@@ -110,13 +111,21 @@ class GroupAttempt:
             self._nominate(result.preemption, there)
         results = [self._follow(each) for each in there]
         failed = status in (RoundStatus.UNSCHEDULABLE, RoundStatus.ERROR)
-        queue.finish_round(self.queued, failed=failed, error=status is RoundStatus.ERROR)
+        waits = status is RoundStatus.UNSCHEDULABLE and self._waits_for_news
+        queue.finish_round(self.queued, failed=failed, error=status is RoundStatus.ERROR, waits=waits)
         if self.on_round is not None:
             try:
                 self.on_round(self.queued.group, result)
             except Exception:
                 logger.exception("a round was not told of group=%r", str(self.queued.group.key))
         return results
+
+    @property
+    def _waits_for_news(self) -> bool:
+        """Whether another round would end alike as long as nothing happens."""
+        plugin = self.attempts.frameworks[self.queued.profile].plugins.get(DefaultPreemption.name)
+        depends_on_time = isinstance(plugin, DefaultPreemption) and plugin.depends_on_time
+        return self.attempts.decides_by_kind and not depends_on_time
 
     def _nominate(self, preemption: GroupPreemption, members: Sequence[MemberResult]) -> None:
         """Keep the room that victims leave for the members, and hold the group while they are told to end."""

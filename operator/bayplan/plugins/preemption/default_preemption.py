@@ -96,6 +96,11 @@ class DefaultPreemption:
         status = Status(Code.SUCCESS, (best.announcement,))
         return PostFilterResult(status, best.node_name, best.victims, candidates, evicts=self.strict)
 
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether it may find victims later although nothing happened that wakes pods; budgets wake nobody."""
+        return bool(self.strict or self.delay or self.rule.minimum_runtime)
+
     def release_unused(self) -> None:
         """Let go of the pods that no dry run has looked at since the last call."""
         self._dry_run.release_unused()

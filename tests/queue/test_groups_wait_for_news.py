@@ -1,0 +1,78 @@
+"""A group that failed is tried again when something happened since, and not only because time went by."""
+
+import pytest
+from tests.queue.test_pod_groups import GroupScene, member
+
+from bayplan.framework.cluster_event import NODE_TAINT
+from bayplan.queue.queued_pod import SubQueue
+
+
+@pytest.fixture
+def scene() -> GroupScene:
+    return GroupScene()
+
+
+def test_a_group_is_not_tried_again_while_nothing_happens_and_at_once_when_something_does(scene):
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(0.9)
+    assert scene.sub_queue("a") is SubQueue.ERROR_BACKOFF
+    scene.wait(200)
+    assert scene.queue.pop() is None
+    assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+    scene.move(NODE_TAINT)
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.move(NODE_TAINT)
+    assert scene.queue.pop() is None
+    scene.wait(3)
+    assert scene.sub_queue("a") is SubQueue.ACTIVE
+
+
+def test_what_happens_during_the_round_counts(scene):
+    scene.gang(2, "a", "b")
+    entity = scene.pop_group()
+    scene.move(NODE_TAINT)
+    scene.fail_round(entity, waits=True)
+    scene.wait(2)
+    assert scene.sub_queue("a") is SubQueue.ACTIVE
+
+
+def test_a_group_that_waits_for_news_is_tried_again_after_five_minutes(scene):
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(2)
+    scene.wait(297)
+    assert scene.queue.pop() is None
+    scene.wait(2)
+    assert list(scene.pop_group().members) == ["a", "b"]
+
+
+CHANGES = {
+    "a member comes": lambda scene: scene.member("c"),
+    "a member is another": lambda scene: scene.update(member("a", resource_version="2", labels={"l": "v"})),
+    "a member goes": lambda scene: scene.queue.delete("c"),
+    "the group is another": lambda scene: scene.set_group(least=1),
+}
+
+
+@pytest.mark.parametrize("when", ["in the round", "in back-off", "while it waits"])
+@pytest.mark.parametrize("what", CHANGES)
+def test_what_becomes_of_the_group_itself_counts(scene, what, when):
+    scene.gang(2, "a", "b")
+    if what == "a member goes":
+        scene.member("c")
+    entity = scene.pop_group()
+    if when == "in the round":
+        CHANGES[what](scene)
+    scene.fail_round(entity, waits=True)
+    if when == "in back-off":
+        CHANGES[what](scene)
+    scene.wait(2)
+    if when == "while it waits":
+        assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+        CHANGES[what](scene)
+    if what == "a member goes" and when == "in the round":
+        # Fewer can only do with less.
+        assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+    else:
+        assert scene.sub_queue("a") is SubQueue.ACTIVE
