@@ -1,6 +1,7 @@
 """Gangs by the label and the CRD of scheduler-plugins run whole or not at all, whatever happens."""
 
 import itertools
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,13 +13,14 @@ from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_bayplan
 from e2e.controlplane.objects import node
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
-from e2e.controlplane.process import STOP_SECONDS
+from e2e.controlplane.process import STOP_SECONDS, stop_all
 from e2e.controlplane.recorder import PodRecorder
+from e2e.controlplane.replicas import bayplan_replica, holder_of
 from e2e.controlplane.service_account import request_token
 from e2e.controlplane.waiting import wait_until
 from e2e.gangs.objects import GROUPS, group, install_crd, member, mpi_job, put, ray_cluster
 from e2e.gangs.rounds import layout, play
-from e2e.gangs.wholeness import Gang, parts
+from e2e.gangs.wholeness import Gang, longest, parts
 from e2e.scenarios.faulty_proxy import FaultyProxy
 from e2e.scenarios.outcomes import (
     assert_alive_without_a_traceback,
@@ -28,6 +30,7 @@ from e2e.scenarios.outcomes import (
     overcommitted,
     profile,
     wait_bound,
+    wait_metric,
 )
 from tests.faults.faults import Refuse
 
@@ -36,6 +39,8 @@ pytestmark = pytest.mark.controlplane
 ROUNDS = 3
 GANGS, SIZE = 24, 8
 WHOLE_SECONDS = 60.0
+LEASE = "bayplan"
+ELECTION = {"leaderElect": True, "leaseDuration": "3s", "renewDeadline": "2s", "retryPeriod": "500ms"}
 RAY_SCHEDULER = "scheduler-plugins-scheduler"
 
 
@@ -142,6 +147,64 @@ def test_gangs_are_whole_although_a_tenth_of_the_binds_is_refused(
     assert next(numbers) > len(uids)
     assert [part for part in parts(events, gangs, float("inf")) if part.ended == float("inf")] == []
     assert overcommitted(admin) == {}
+
+
+def test_gangs_are_whole_although_the_lease_is_lost_in_the_middle_of_binds(
+    plane: ControlPlane, admin: ApiClient, identity: Path, tmp_path: Path
+) -> None:
+    assert identity.exists()
+    gangs, uids = put_gangs(admin)
+    # The binds of all take some seconds.
+    settings = {**configuration(qps=60), "leaderElection": ELECTION}
+    with PodRecorder(admin) as recorder:
+        replicas = [bayplan_replica(plane, tmp_path / name, settings) for name in ("first", "second")]
+        try:
+            wait_whole(recorder, 10)
+            held = holder_of(plane, LEASE)
+            admin.patch("leases", LEASE, {"spec": {"holderIdentity": "somebody"}}, namespace=NAMESPACE)
+            wait_until(lambda: holder_of(plane, LEASE) not in ("somebody", held), "another leader")
+            assert 10 <= len(recorder.bound_at()) < len(uids)
+            wait_whole(recorder, len(uids))
+            events = recorder.catch_up()
+            assert_each_bound_once(recorder, uids)
+            assert sorted(each.process.exit_code is None for each in replicas) == [False, True]
+        finally:
+            stop_all([each.process for each in replicas], 5.0)
+    assert [part for part in parts(events, gangs, float("inf")) if part.ended == float("inf")] == []
+    assert overcommitted(admin) == {}
+    if holder_of(plane, LEASE):
+        admin.delete("leases", LEASE, namespace=NAMESPACE)
+
+
+def test_a_gang_whose_group_and_members_come_and_go_while_it_is_tried_ends_whole(
+    admin: ApiClient, identity: Path, tmp_path: Path
+) -> None:
+    names = [f"again-{index:02}" for index in range(40)]
+    settings = {**configuration(), "podMaxBackoffSeconds": 1}
+    with BayplanProcess(tmp_path, config=settings, kubeconfig=identity) as process:
+        process.wait_ready()
+        with PodRecorder(admin) as recorder:
+            pods = [member(name, "default", "again", requests={"cpu": "1"}) for name in names]
+            put(admin, [group("again", "default", len(names))], pods)
+            for number, name in enumerate(names[:4]):
+                # Each has the gang tried, and there is never room for all.
+                admin.create("nodes", node(f"small-{number}", cpu="4"))
+                admin.delete(GROUPS, "again", namespace="default")
+                admin.delete("pods", name, namespace="default")
+                admin.create(GROUPS, group("again", "default", len(names)))
+                admin.create("pods", pods[number])
+            # Its back-off is over, and nothing happens any more.
+            wait_metric(process, 1, "scheduler_queued_entities", type="podgroup", queue="unschedulable")
+            assert recorder.bound_at() == {}
+            created = time.monotonic()
+            admin.create("nodes", node("large", cpu="24"))
+            wait_bound(admin, "default", names)
+            events = recorder.catch_up()
+            # One second to be tried in, and one for what a busy machine does besides.
+            assert min(recorder.bound_at().values()) - created < 2.0
+            gang = Gang(len(names), frozenset(f"default/{name}" for name in names))
+            assert longest(parts(events, {"again": gang}, float("inf"))) < 2.0
+        assert_alive_without_a_traceback(process)
 
 
 @pytest.mark.parametrize("of", [mpi_job, ray_cluster])
