@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from msgspec import UNSET
+from tests.simulate.explained import run_explained
 
 from bayplan.config.load import default_configuration
 from bayplan.simulate.cluster import read_cluster
@@ -41,14 +43,19 @@ def pod(name, group=None, *, label=None, cpu=1, **spec):
 
 
 @pytest.fixture
-def report(tmp_path):
-    def report(*objects):
+def simulator(tmp_path):
+    def simulator(*objects):
         (tmp_path / "in.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
         simulator = Simulator(default_configuration())
         simulator.add(read_cluster([str(tmp_path / "in.json")]))
-        return simulator.run()
+        return simulator
 
-    return report
+    return simulator
+
+
+@pytest.fixture
+def report(simulator):
+    return lambda *objects: simulator(*objects).run()
 
 
 def placed(report):
@@ -128,3 +135,26 @@ def test_what_the_api_server_would_refuse_is_refused_by_field(report, spec, text
     with pytest.raises(ClusterFileError, match="PodGroup") as refused:
         report(gang("g", 1, **spec))
     assert text in str(refused.value)
+
+
+def test_each_member_is_told_what_every_node_said_of_it_beside_those_before_it(simulator):
+    found = run_explained(simulator(node("n", 2), gang("g", 3), *[pod(f"g{index}", "g") for index in range(3)]))
+    told = {each.name: each.attempts[-1] for each in found.pods}
+    assert [told[name].nodes["n"].reasons for name in ("g0", "g1", "g2")] == [[], [], ["Insufficient cpu"]]
+    assert told["g2"].explanation.groups[0].plugin == "NodeResourcesFit"
+    # Of one that had a place and gave it back no node can be said to be chosen.
+    assert told["g0"].explanation is UNSET
+
+
+def test_members_that_are_placed_are_told_their_scores(simulator):
+    objects = node("n", 2), node("m", 2), gang("g", 2), *[pod(f"g{index}", "g") for index in range(2)]
+    found = run_explained(simulator(*objects))
+    assert all(each.attempts[-1].nodes["n"].scores for each in found.pods if each.attempts[-1].feasible_nodes > 1)
+    assert found.pods[0].attempts[-1].feasible_nodes == 2
+
+
+def test_of_a_large_gang_the_verdicts_of_all_nodes_are_told_of_some_members(simulator):
+    pods = [pod(f"g{index}", "g", cpu="10m") for index in range(70)]
+    found = run_explained(simulator(node("n", 2), gang("g", 70), *pods))
+    assert sum(each.attempts[-1].nodes is not UNSET for each in found.pods) == 64
+    assert all(each.attempts[-1].explanation is not UNSET for each in found.pods)

@@ -4,6 +4,8 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
 
 from bayplan.api.claim_objects import ResourceClaimTemplate
 from bayplan.api.objects import Node
@@ -39,6 +41,9 @@ from bayplan.simulate.report import PodReport, Report
 from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
 
 logger = logging.getLogger(__name__)
+
+_MOST_TRACES: Final = 64
+"""Of how many members of a group the verdicts of all nodes are told: they are there all at once."""
 
 
 class Simulator:
@@ -111,7 +116,7 @@ class Simulator:
         )
         self.reader: Reader | None = None
         """What reads each decision for the step that it is part of."""
-        self._read: tuple[Outcome | None, Reading] = None, UNREAD
+        self._read: dict[str, tuple[Outcome, Reading]] = {}
         # Nobody else asks for these.
         self.cache.listers.of(ResourceClaimTemplate)
         self._given, self._steps = Given(), deque[Step]()
@@ -222,7 +227,7 @@ class Simulator:
             self._tell_of_circles()
             return None
         started = self._clock()
-        self._read = None, UNREAD
+        self._read.clear()
         attempt = self._attempts.run()
         if attempt is None and self._wait_for_groups():
             attempt = self._attempts.run()
@@ -235,14 +240,7 @@ class Simulator:
                 self._effects.evict_for_group(group_attempt.nominated)
             self.seconds += self._clock() - started
             return self.step()
-        if isinstance(attempt, Failed) and isinstance(attempt.exception, ExplanationTooLargeError):
-            raise attempt.exception
-        step, (outcome, read) = self._follow_up(attempt), self._read
-        if step.outcome is outcome:
-            step.read = read
-        elif step.outcome is not None:
-            # A plugin rejected the chosen node: what nodes said before that stays true.
-            step.read = Reading(trace=read.trace)
+        step = self._follow_up(attempt)
         self.seconds += self._clock() - started
         return self._reported(step)
 
@@ -267,7 +265,10 @@ class Simulator:
 
     def _decided(self, decision: Decision) -> None:
         if self.reader is not None:
-            self._read = decision.outcome, self.reader(decision)
+            read = self.reader(decision)
+            if decision.pod.uid not in self._read and len(self._read) >= _MOST_TRACES:
+                read = replace(read, trace=None)
+            self._read[decision.pod.uid] = decision.outcome, read
 
     def report_of(self, pod: PodInfo) -> PodReport:
         """The attempts on a pod so far, of which there is at least one."""
@@ -315,5 +316,14 @@ class Simulator:
             )
 
     def _follow_up(self, attempt: Result) -> Step:
+        if isinstance(attempt, Failed) and isinstance(attempt.exception, ExplanationTooLargeError):
+            raise attempt.exception
         self._unchanged += 1
-        return self._effects.perform(attempt)
+        step = self._effects.perform(attempt)
+        outcome, read = self._read.get(step.pod.uid, (None, UNREAD))
+        if step.outcome is outcome:
+            step.read = read
+        elif step.outcome is not None or (isinstance(attempt, Failed) and attempt.in_round):
+            # A plugin rejected the chosen node, or it was given back: what nodes said before that stays true.
+            step.read = Reading(trace=read.trace)
+        return step
