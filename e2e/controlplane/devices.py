@@ -9,9 +9,9 @@ DRIVER = "gpu.example.com"
 CLASS = "gpu"
 
 
-def device_class(name: str = CLASS, expression: str = f'device.driver == "{DRIVER}"') -> Object:
+def device_class(name: str = CLASS, expression: str = f'device.driver == "{DRIVER}"', **spec: object) -> Object:
     """Returns a class of the devices that an expression is true of."""
-    return {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}]}}
+    return {"metadata": {"name": name}, "spec": {"selectors": [{"cel": {"expression": expression}}], **spec}}
 
 
 def resource_slice(node: str, count: int, *, driver: str = DRIVER, **fields: object) -> Object:

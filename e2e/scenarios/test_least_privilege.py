@@ -48,7 +48,7 @@ NOT_NEEDED_HERE = {
     ("patch", "persistentvolumes"),
     ("patch", "persistentvolumeclaims"),
     # Nor a claim on devices.
-    ("get", "resourceclaims"),
+    *((verb, "resourceclaims") for verb in ("get", "create", "delete")),
     *(("patch", f"resourceclaims{part}") for part in ("", "/status", "/binding")),
 }
 

@@ -170,3 +170,19 @@ def test_the_report_says_what_a_claim_got(read):
     assert device == {"request": "one", "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
     assert first["claims"]["a-accelerator"]["nodeSelector"]["nodeSelectorTerms"]
     assert (second["claims"], second["attempts"][-1]["node"]) == ({}, None)
+
+
+def test_the_report_says_what_stands_for_extended_resources(read):
+    provided = {**CLASS_OF_DEVICES, "spec": {**CLASS_OF_DEVICES["spec"], "extendedResourceName": "example.com/gpu"}}
+    pods = [pod_with_devices(name, []) for name in "ab"]
+    for each in pods:
+        amounts = {"example.com/gpu": 1}
+        each["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    simulator = Simulator(default_configuration())
+    simulator.add(read(NODE, provided, SLICE, *pods))
+    first, second = json.loads(b"".join(ExplainedAttempts().pieces(simulator.run())))["pods"]
+    (device,) = first["claims"]["<extended-resources>"]["results"]
+    named = "container-0-request-0"
+    assert device == {"request": named, "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
+    assert "claims" not in second
+    assert "cannot allocate all claims" in second["attempts"][-1]["message"]

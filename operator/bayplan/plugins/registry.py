@@ -30,6 +30,7 @@ from bayplan.plugins.default_binder import DefaultBinder
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from bayplan.plugins.expected_duration import ExpectedDuration
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.plugins.image_locality import ImageLocality
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
@@ -92,7 +93,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     ),
     NodeAffinity: lambda args, handle: NodeAffinity(args, handle.index),
     NodePorts: lambda args, handle: NodePorts(handle.nodes),
-    NodeResourcesFit: lambda args, handle: NodeResourcesFit(args),
+    NodeResourcesFit: lambda args, handle: NodeResourcesFit(args, ExtendedResources(handle.listers)),
     VolumeRestrictions: lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers),
     NodeVolumeLimits: lambda args, handle: NodeVolumeLimits(
         handle.nodes, handle.listers, scaling=handle.gates.enabled("VolumeLimitScaling")
@@ -116,6 +117,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
         handle.nodes,
         handle.index,
         ClaimCache.shared(handle.listers),
+        ExtendedResources(handle.listers),
         afterwards=handle.afterwards,
         clock=handle.clock,
     ),

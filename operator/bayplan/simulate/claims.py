@@ -19,6 +19,7 @@ from bayplan.api.objects import PodResourceClaimStatus
 from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
+from bayplan.plugins.dynamic_resources.extended_claim import NOT_NAMED_YET, assumed_name
 from bayplan.plugins.volumes.claims import claim_reference
 from bayplan.simulate.documents import Decoder
 from bayplan.simulate.looked_up import looked_up
@@ -35,10 +36,14 @@ def with_claims(listers: Listers, pods: Sequence[PodInfo]) -> list[PodInfo]:
 
 
 def allocations(listers: Listers, pod: PodInfo) -> dict[str, ClaimReport]:
-    """Return what the claims of a pod got, by the names of the claims; those without an allocation are left out."""
+    """Return what the claims of a pod got, by the names of the claims; those without an allocation are left out.
+
+    The one that stands for extended resources is called `<extended-resources>`.
+    """
     claims, made = listers.of(ResourceClaim), pod.pod.status.resource_claim_statuses or ()
     named = [each.resource_claim_name for each in (*(pod.pod.spec.resource_claims or ()), *made)]
     found = {name: claims.get(f"{pod.namespace}/{name}") for name in named if name}
+    found[NOT_NAMED_YET] = claims.get(f"{pod.namespace}/{assumed_name(pod)}")
     return {
         name: ClaimReport(
             [_reported(each) for each in got.devices.results or ()], list(got.devices.config or ()), got.node_selector

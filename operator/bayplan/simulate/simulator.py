@@ -288,8 +288,9 @@ class Simulator:
         gated = [gated_report(each) for each in held if each.gating_plugin != GANG_SCHEDULING]
         waiting = [gated_report(each) for each in held if each.gating_plugin == GANG_SCHEDULING]
         for uid, report in self._reports.items():
-            if self._pending[uid].pod.spec.resource_claims:
-                report.claims = allocations(self.cache.listers, self._pending[uid])
+            claims = allocations(self.cache.listers, self._pending[uid])
+            if claims or self._pending[uid].pod.spec.resource_claims:
+                report.claims = claims
         pods = [*self._reports.values(), *waiting, *gated]
         on_nodes = sum(pod.attempts[-1].node is not None for pod in pods)
         attempts = sum(len(report.attempts) for report in self._reports.values())

@@ -12,6 +12,7 @@ from bayplan.cache.listers import Listers
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
 from bayplan.plugins.dynamic_resources.device_selectors import DeviceSelector
+from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 
 Device = tuple[str, str, str]
 """A device's driver, its pool and its name."""
@@ -42,6 +43,10 @@ class ClaimCache:
         self._written: dict[str, ResourceClaim] = {}
         self._allocated: dict[str, str] = {}
         """The UIDs of the claims that have an allocation, by their keys."""
+        self._pods: dict[str, str] = {}
+        """The UIDs of the pods whose extended resources claims stand for, by the keys of the claims."""
+        self._special: dict[str, str] = {}
+        """The other way round."""
         self.state = AllocatedState()
         self.pending: dict[str, Pending] = {}
         """What is decided and not written, by the UID of the claim."""
@@ -71,9 +76,25 @@ class ClaimCache:
         self._lister.set(claim)
         self.follow()
 
+    def forget(self, claim: ResourceClaim) -> None:
+        """Let a claim be gone for good, where nothing is written."""
+        self._lister.delete(key_of(claim.metadata))
+        self.follow()
+
+    def special_claim(self, pod_uid: str) -> ResourceClaim | None:
+        """Return the claim that stands for extended resources of a pod, as the API server has it."""
+        self.follow()
+        key = self._special.get(pod_uid)
+        return None if key is None else self.get(key)
+
     def has_shown(self, claim: ResourceClaim) -> bool:
         """Return whether the watch has come to this version of the claim, and so to all that was written before."""
         return _shows(self._lister.get(key_of(claim.metadata)), claim)
+
+    def has(self, claim: ResourceClaim) -> bool:
+        """Return whether the watch has shown that the claim is there."""
+        known = self._lister.get(key_of(claim.metadata))
+        return known is not None and known.metadata.uid == claim.metadata.uid
 
     def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str, group: str | None) -> None:
         """Let the devices count as the claim's until it is written, or no pod waits for that any more."""
@@ -113,7 +134,7 @@ class ClaimCache:
     def follow(self) -> None:
         """Take in what the watch has shown since the last call."""
         keys: Collection[str] | None = self._follower.follow()
-        for key in {**self._allocated, **self._lister.objects} if keys is None else keys:
+        for key in {**self._allocated, **self._pods, **self._lister.objects} if keys is None else keys:
             self._observe(key)
 
     def rival(self, claim: ResourceClaim) -> ResourceClaim | None:
@@ -154,6 +175,10 @@ class ClaimCache:
             self.state.observe(claim.metadata.uid, allocation)
         if before is not None and before != self._allocated.get(key):
             self.state.observe(before, None)
+        if (pod := self._pods.pop(key, None)) is not None:
+            del self._special[pod]
+        if claim is not None and (pod := pod_of(claim)) and pod not in self._special:
+            self._pods[key], self._special[pod] = pod, key
 
 
 def whole_devices(claim: ResourceClaim) -> set[Device]:

@@ -17,6 +17,7 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
     hint,
 )
+from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
 
 _Get = Callable[[str], ResourceClaim | None]
@@ -46,7 +47,8 @@ def claim_registrations(get: _Get) -> Sequence[EventRegistration]:
 def _may_help(pod: PodInfo, old: ResourceClaim | None, new: ResourceClaim | None, get: _Get) -> bool:
     had_devices = old is not None and old.status.allocation is not None
     if new is None:
-        return had_devices
+        # Without devices it is what an attempt left behind that failed early, and the pod waits for its end.
+        return had_devices or (old is not None and pod_of(old) == pod.uid)
     frees_devices = had_devices and new.status.allocation is None
     # Nobody who waits for another claim need look up all that the pod has.
     if not (frees_devices or new.metadata.namespace == pod.namespace):

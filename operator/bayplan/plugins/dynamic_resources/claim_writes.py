@@ -4,10 +4,11 @@ Each write is a patch that names the version it was made for, so that nothing of
 here. After a conflict the claim is read again.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.errors import DECODE_ERRORS
@@ -102,8 +103,7 @@ def unreserve(claim: ResourceClaim, pod: PodInfo) -> Conversation:
     Raises:
         EffectError: the API server refuses.
     """
-    path = f"/api/v1/namespaces/{path_segment(pod.namespace)}/pods/{path_segment(pod.name)}"
-    answer = yield Request("GET", path, pod.key)
+    answer = yield Request("GET", _pod_path(pod), pod.key)
     if answer is None or (answer.status != 404 and _has_node(answer, pod)):
         return
     entry = {"$patch": "delete", "uid": pod.uid}
@@ -111,6 +111,62 @@ def unreserve(claim: ResourceClaim, pod: PodInfo) -> Conversation:
     answer = yield _patch(claim, _STRATEGIC, body, "/status")
     if answer is None or answer.status != 404:
         _read(answer, f"unreserve claim {key_of(claim.metadata)}")
+
+
+def create(claim: ResourceClaim) -> _Writing:
+    """Make a claim that has no name yet; return what it is then.
+
+    Raises:
+        EffectError: the API server refuses, or does not answer.
+    """
+    meta = claim.metadata
+    named = replace(meta, name="", uid="")
+    body = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": msgspec.to_builtins(named),
+        "spec": msgspec.to_builtins(claim.spec),
+    }
+    about = f"create claim for extended resources {key_of(meta)}"
+    return _read((yield Request("POST", _collection(claim), about, body)), about)
+
+
+def delete(claim: ResourceClaim, pod: PodInfo) -> Conversation:
+    """Let go of a claim on extended resources and delete it, unless the pod has a node after all.
+
+    Raises:
+        EffectError: the API server refuses.
+    """
+    doing, uid = f"delete claim {key_of(claim.metadata)}", claim.metadata.uid
+    answer = yield Request("GET", _pod_path(pod), pod.key)
+    if answer is None or (answer.status != 404 and _has_node(answer, pod)):
+        return
+    let_go = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
+    answer = yield _patch(claim, _STRATEGIC, let_go)
+    if answer is not None and answer.status == 404:
+        return
+    _read(answer, doing)
+    body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
+    answer = yield Request("DELETE", _path(claim), key_of(claim.metadata), body)
+    if answer is None or (answer.status >= 300 and answer.status != 404):
+        raise EffectError(f"{doing}: {_refusal(answer)}")
+
+
+def tell_pod(claim: ResourceClaim, pod: PodInfo, mappings: Sequence[dict[str, Any]]) -> Conversation:
+    """Write on the pod which claim stands for its extended resources, and which container has which request.
+
+    Raises:
+        EffectError: the API server refuses, or does not answer.
+    """
+    told = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
+    body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
+    answer = yield Request("PATCH", _pod_path(pod) + "/status", pod.key, body, _MERGE_PATCH)
+    if answer is None or answer.status >= 300:
+        raise EffectError(f"update pod {pod.key} ExtendedResourceClaimStatus: {_refusal(answer)}")
+
+
+def _pod_path(pod: PodInfo) -> str:
+    return f"/api/v1/namespaces/{path_segment(pod.namespace)}/pods/{path_segment(pod.name)}"
 
 
 def _has_node(answer: ApiResponse, pod: PodInfo) -> bool:
@@ -135,9 +191,12 @@ def _version(claim: ResourceClaim) -> dict[str, str]:
     return {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
 
 
+def _collection(claim: ResourceClaim) -> str:
+    return f"/apis/resource.k8s.io/v1/namespaces/{path_segment(claim.metadata.namespace)}/resourceclaims"
+
+
 def _path(claim: ResourceClaim) -> str:
-    namespace, name = path_segment(claim.metadata.namespace), path_segment(claim.metadata.name)
-    return f"/apis/resource.k8s.io/v1/namespaces/{namespace}/resourceclaims/{name}"
+    return f"{_collection(claim)}/{path_segment(claim.metadata.name)}"
 
 
 def _patch(claim: ResourceClaim, kind: str, body: dict[str, Any], subresource: str = "") -> Request:
@@ -148,16 +207,18 @@ def _is_conflict(answer: ApiResponse | None) -> bool:
     return answer is not None and answer.status == 409
 
 
+def _refusal(answer: ApiResponse | None) -> str:
+    return "no answer from the API server" if answer is None else decode_status(answer.body)[1]
+
+
 def _read(answer: ApiResponse | None, doing: str) -> ResourceClaim:
     """Return the claim that was answered.
 
     Raises:
         EffectError: it was not, with what was being done.
     """
-    if answer is None:
-        raise EffectError(f"{doing}: no answer from the API server")
-    if answer.status >= 300:
-        raise EffectError(f"{doing}: {decode_status(answer.body)[1]}")
+    if answer is None or answer.status >= 300:
+        raise EffectError(f"{doing}: {_refusal(answer)}")
     try:
         return _decoder.decode(answer.body)
     except DECODE_ERRORS as error:

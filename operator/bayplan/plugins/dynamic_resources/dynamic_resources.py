@@ -1,13 +1,12 @@
 """DynamicResources: run a pod where there are devices for its claims, and allocate them before it is bound."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Final, NamedTuple
+from functools import partial
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.meta_objects import key_of
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
@@ -43,49 +42,28 @@ from bayplan.framework.status import (
 from bayplan.plugins.dynamic_resources.binding_conditions import is_unusable
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_hints import claim_registrations
+from bayplan.plugins.dynamic_resources.cycle_claims import (
+    MOST_ALTERNATIVES,
+    Found,
+    PodClaims,
+    has_alternatives,
+    score,
+)
 from bayplan.plugins.dynamic_resources.device_shortages import shortages
-from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of, group_of
+from bayplan.plugins.dynamic_resources.extended_claim import ExtendedClaim
+from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, check_classes, claims_of, group_of
 from bayplan.plugins.dynamic_resources.reservations import Reservations
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.plugins.node_affinity import NodeSelection
 from bayplan.plugins.node_resources.resource_scoring import shape_table
 
 Mask = NDArray[np.bool_]
-Answer = Grant | Refusal
-"""What a node can give the claims that have no devices yet, or why it cannot."""
-
 _WITHOUT_PRE_FILTER: Final = "not found"
 _NOTHING_TO_DEALLOCATE: Final = PostFilterResult(Status(Code.UNSCHEDULABLE))
+_DELETED: Final = PostFilterResult(Status(Code.UNSCHEDULABLE, ("deletion of ResourceClaim completed",)))
 _DEALLOCATED: Final = PostFilterResult(Status(Code.UNSCHEDULABLE, ("deallocation of ResourceClaim completed",)))
 _STATE_NOT_FOUND: Final = PostFilterResult(Status(Code.ERROR, (_WITHOUT_PRE_FILTER,)))
 _NOT_AVAILABLE: Final = "resourceclaim not available on the node"
-_MOST_ALTERNATIVES: Final = 8
-"""So many alternatives a request can have (upstream: api/resource/v1 FirstAvailableDeviceRequestMaxSize)."""
-
-
-class _Found(NamedTuple):
-    """What the filter found on the rows it was asked about last; `problem` is an error about all of them."""
-
-    rows: Rows
-    answers: Sequence[Answer]
-    unavailable: Mask
-    problem: str = ""
-
-
-@dataclass(slots=True)
-class PodClaims:
-    """What is known of one pod's claims within a cycle: all, those to allocate, and those that have devices."""
-
-    claims: list[ResourceClaim]
-    to_allocate: list[ResourceClaim] = field(default_factory=list)
-    pending: dict[str, AllocationResult] = field(default_factory=dict)
-    """What another pod of the group got for a claim and is yet to write, by the UID of the claim."""
-    unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
-    """Claims that have devices some node cannot use, by UID."""
-    found: _Found | None = None
-
-    def allocation(self, claim: ResourceClaim) -> AllocationResult | None:
-        """Return what the claim has, or is about to have."""
-        return claim.status.allocation or self.pending.get(claim.metadata.uid)
 
 
 class DynamicResources:
@@ -116,6 +94,7 @@ class DynamicResources:
         nodes: NodeTable,
         index: NodeIndex,
         cache: ClaimCache,
+        extended: ExtendedResources,
         *,
         afterwards: Afterwards,
         clock: Callable[[], float],
@@ -124,13 +103,21 @@ class DynamicResources:
         self._nodes = nodes
         self._index = index
         self._cache = cache
+        self._extended = extended
         self._clock = clock
         self._packs = args.device_choice is DeviceChoice.LEAST_LEFT_OVER
         self._points = shape_table(args.shape).tolist() if args.shape else None
         self._reservations = Reservations(cache, afterwards, clock, seconds)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return bool(pod.pod.spec.resource_claims)
+        return bool(pod.pod.spec.resource_claims or self._extended.asked_by(pod))
+
+    @property
+    def sign_version(self) -> int:
+        return self._extended.version
+
+    def sign_inputs(self, pod: PodInfo) -> object:
+        return self._extended.asked_by(pod)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return claim_registrations(self._cache.get)
@@ -145,7 +132,8 @@ class DynamicResources:
         return SUCCESS
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
-        if not pod.pod.spec.resource_claims:
+        asked = self._extended.asked_by(pod)
+        if not (pod.pod.spec.resource_claims or asked):
             return NOT_CONCERNED
         state[self.name] = PodClaims([])
         try:
@@ -153,8 +141,10 @@ class DynamicResources:
             self._sort_out(found, pod)
         except ClaimError as error:
             return PreFilterResult(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (str(error),)))
+        if asked:
+            found.extended = ExtendedClaim(pod, asked, self._cache.special_claim(pod.uid))
         state[self.name] = found
-        return PreFilterResult(SUCCESS if found.claims else SKIP)
+        return PreFilterResult(SUCCESS if found.claims or asked else SKIP)
 
     def _sort_out(self, found: PodClaims, pod: PodInfo) -> None:
         """Find out which claims are to be allocated.
@@ -168,26 +158,12 @@ class DynamicResources:
             key, uid = key_of(claim.metadata), claim.metadata.uid
             pending = self._cache.pending.get(uid)
             if pending is None:
-                self._check_classes(claim)
+                check_classes(claim, self._cache.classes.get)
                 found.to_allocate.append(claim)
             elif pending.group is None or pending.group != group_of(pod):
                 raise ClaimError(f"resource claim {key} is in the process of being allocated")
             else:
                 found.pending[uid] = pending.allocation
-
-    def _check_classes(self, claim: ResourceClaim) -> None:
-        for request in claim.spec.devices.requests or ():
-            alternatives = [
-                (f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available or ()
-            ]
-            if request.exactly is not None:
-                alternatives = [(request.name, request.exactly.device_class_name)]
-            if not alternatives:
-                key = key_of(claim.metadata)
-                raise ClaimError(f"resource claim {key}, request {request.name}: unknown request type")
-            for name, wanted in alternatives:
-                if self._cache.classes.get(wanted) is None:
-                    raise ClaimError(f"request {name}: device class {wanted} does not exist")
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         found = self._find(state[self.name], nodes, rows)
@@ -213,9 +189,11 @@ class DynamicResources:
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
         claims: PodClaims = state[self.name]
         counts: list[Sequence[DeviceCount]] = []
-        if claims.to_allocate and not self._find(claims, nodes, rows).problem:
-            there = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
-            counts = self._cache.allocator().count(claims.to_allocate, there, self._clock)
+        if not self._find(claims, nodes, rows).problem:
+            count = partial(self._cache.allocator().count, now=self._clock)
+            counts = [
+                () if each is None or isinstance(each, Refusal) else each for each in claims.ask(nodes, rows, count)
+            ]
         yield from (short := list(shortages(counts, [nodes.names[row] for row in rows.tolist()])))
         told_already = np.logical_or.reduce([each.holds for each in short]) if short else np.zeros(len(rows), np.bool_)
         for reason in self.reasons(state, pod, nodes, rows):
@@ -223,14 +201,14 @@ class DynamicResources:
             if left.any():
                 yield same_for_all(left, told(reason.text))
 
-    def _find(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> _Found:
+    def _find(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> Found:
         """Return what the rows can give; what was found for them in this cycle is not searched again."""
         found = claims.found
         if found is not None and found.rows is rows:
             return found
         if found is not None and (places := _places(found.rows, rows)) is not None:
             answers = [found.answers[place] for place in places.tolist()] if found.answers else ()
-            return _Found(rows, answers, found.unavailable[places], found.problem)
+            return Found(rows, answers, found.unavailable[places], found.problem)
         unavailable = np.zeros(len(rows), dtype=np.bool_)
         for claim in claims.claims:
             allocation = claims.allocation(claim)
@@ -245,15 +223,14 @@ class DynamicResources:
             if not there.all():
                 unavailable |= ~there
                 claims.unavailable[claim.metadata.uid] = claim
-        given: Sequence[Answer] = ()
+        given: Sequence[Grant | Refusal | None] = ()
         problem = ""
-        if claims.to_allocate:
-            wanted = [node for row in rows.tolist() if (node := nodes.nodes[row]) is not None]
-            try:
-                given = self._cache.allocator().allocate(claims.to_allocate, wanted, self._clock, packs=self._packs)
-            except AllocationError as error:
-                problem = str(error)
-        claims.found = _Found(rows, given, unavailable, problem)
+        allocate = partial(self._cache.allocator().allocate, now=self._clock, packs=self._packs)
+        try:
+            given = claims.ask(nodes, rows, allocate)
+        except AllocationError as error:
+            problem = str(error)
+        claims.found = Found(rows, given, unavailable, problem)
         return claims.found
 
     def post_filter(
@@ -269,39 +246,45 @@ class DynamicResources:
             ):
                 self._reservations.deallocate(claim)
                 return _DEALLOCATED
+        if claims is not None and claims.extended is not None and claims.extended.left_over is not None:
+            self._reservations.delete(claims.extended.left_over, pod)
+            return _DELETED
         return _NOTHING_TO_DEALLOCATE
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         scores = np.zeros(len(rows), dtype=np.int64)
         claims: PodClaims = state[self.name]
         points = self._points
-        if not claims.to_allocate or (points is None and not any(map(_has_alternatives, claims.claims))):
+        if points is None and not any(map(has_alternatives, claims.claims)):
             return scores
-        elsewhere = sum(_score(each, allocation) for each in claims.claims if (allocation := claims.allocation(each)))
+        elsewhere = sum(score(each, allocation) for each in claims.claims if (allocation := claims.allocation(each)))
         for position, answer in enumerate(self._find(claims, nodes, rows).answers):
             if isinstance(answer, Grant):
-                score = elsewhere + sum(_MOST_ALTERNATIVES - choice for choice in answer.choices())
+                value = elsewhere + sum(MOST_ALTERNATIVES - choice for choice in answer.choices())
                 if points is not None:
                     # An earlier alternative goes before a fuller node.
-                    score = score * len(points) + points[answer.utilization(self._cache.state)]
-                scores[position] = score
+                    value = value * len(points) + points[answer.utilization(self._cache.state)]
+                scores[position] = value
         return scores
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Have what the node gives count as taken."""
         claims: PodClaims | None = state.get(self.name)
         row = self._nodes.row(node_name)
-        if claims is None or not claims.claims or row is None:
+        if claims is None or row is None:
             return SUCCESS
-        allocations = dict(claims.pending)
-        if claims.to_allocate:
-            found = self._find(claims, self._nodes, np.array([row], dtype=np.intp))
+        allocations, rows = dict(claims.pending), np.array([row], dtype=np.intp)
+        ((_, special),) = claims.parts(self._nodes, rows)
+        special = None if isinstance(special, Refusal) else special
+        if wanted := claims.wanted(special):
+            found = self._find(claims, self._nodes, rows)
             answer = found.answers[0] if found.answers else None
             if not isinstance(answer, Grant):
                 return Status(Code.ERROR, ("claim allocation not found for node",))
-            uids = (each.metadata.uid for each in claims.to_allocate)
+            uids = (each.metadata.uid for each in wanted)
             allocations |= zip(uids, answer.allocations(), strict=True)
-        self._reservations.reserve(claims.claims, allocations, pod)
+        if claims.claims or special is not None:
+            self._reservations.reserve(claims.claims, allocations, pod, special)
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
@@ -318,18 +301,3 @@ def _places(known: Rows, rows: Rows) -> NDArray[np.intp] | None:
     places = np.searchsorted(known, rows)
     there = places < len(known)
     return places if there.all() and (known[places] == rows).all() else None
-
-
-def _has_alternatives(claim: ResourceClaim) -> bool:
-    return any(each.first_available for each in claim.spec.devices.requests or ())
-
-
-def _score(claim: ResourceClaim, allocation: AllocationResult) -> int:
-    """Return the more, the earlier the alternatives are that the claim's requests got."""
-    given = {each.request for each in allocation.devices.results or ()}
-    return sum(
-        _MOST_ALTERNATIVES - number
-        for request in claim.spec.devices.requests or ()
-        for number, each in enumerate(request.first_available or ())
-        if f"{request.name}/{each.name}" in given
-    )

@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from bayplan.api.claim_objects import ResourceClaim
-from bayplan.api.meta_objects import controller_of
+from bayplan.api.device_objects import DeviceClass
+from bayplan.api.meta_objects import controller_of, key_of
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import quote
 
@@ -34,6 +35,26 @@ def claims_of(pod: PodInfo, get: Callable[[str], ResourceClaim | None]) -> list[
                 raise ClaimError(f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)")
         found[claim.metadata.uid] = claim
     return list(found.values())
+
+
+def check_classes(claim: ResourceClaim, get: Callable[[str], DeviceClass | None]) -> None:
+    """Make sure that all classes are there which the claim asks for.
+
+    Raises:
+        ClaimError: one is not.
+    """
+    for request in claim.spec.devices.requests or ():
+        alternatives = [
+            (f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available or ()
+        ]
+        if request.exactly is not None:
+            alternatives = [(request.name, request.exactly.device_class_name)]
+        if not alternatives:
+            key = key_of(claim.metadata)
+            raise ClaimError(f"resource claim {key}, request {request.name}: unknown request type")
+        for name, wanted in alternatives:
+            if get(wanted) is None:
+                raise ClaimError(f"request {name}: device class {wanted} does not exist")
 
 
 def group_of(pod: PodInfo) -> str | None:

@@ -20,7 +20,15 @@ from bayplan.plugins.dynamic_resources.binding_conditions import (
     waits_for_devices,
 )
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
-from bayplan.plugins.dynamic_resources.claim_writes import bind_claim, deallocate, unreserve
+from bayplan.plugins.dynamic_resources.claim_writes import (
+    bind_claim,
+    create,
+    deallocate,
+    delete,
+    tell_pod,
+    unreserve,
+)
+from bayplan.plugins.dynamic_resources.extended_claim import SpecialClaim, assumed
 from bayplan.plugins.dynamic_resources.pod_claims import group_of, is_reserved_for
 
 _FIRST_PAUSE_SECONDS: Final = 0.01
@@ -29,6 +37,7 @@ _MAX_PAUSE_SECONDS: Final = 1.0
 _SHOWN_SECONDS: Final = 10.0
 """How long the watch may take to show what was written."""
 _Steps = Generator[Request | Notice | float, ApiResponse | None, None]
+_Claiming = Generator[Request | Notice | float, ApiResponse | None, ResourceClaim]
 
 
 @dataclass(slots=True, eq=False)
@@ -37,10 +46,17 @@ class _Reserved:
 
     claims: Sequence[ResourceClaim]
     allocations: Mapping[str, AllocationResult]
+    special: SpecialClaim | None = None
+    """What stands for the pod's extended resources: the last of the claims."""
     is_under_way: bool = False
     """Whether requests are made for it: what was sent may yet arrive."""
     has_ended: bool = False
     """Whether it was given back."""
+
+    @property
+    def is_made(self) -> bool:
+        """Whether the API server has made the special claim."""
+        return self.special is not None and self.claims[-1] is not self.special.claim
 
 
 class Reservations:
@@ -60,13 +76,18 @@ class Reservations:
         self._reserved: dict[str, _Reserved] = {}
 
     def reserve(
-        self, claims: Sequence[ResourceClaim], allocations: Mapping[str, AllocationResult], pod: PodInfo
+        self,
+        claims: Sequence[ResourceClaim],
+        allocations: Mapping[str, AllocationResult],
+        pod: PodInfo,
+        special: SpecialClaim | None = None,
     ) -> None:
-        """Have the devices count as taken, and remember what is to be written for the pod."""
+        """Have the devices count as taken, and remember what is to be written for the pod; `special` is made anew."""
+        claims = claims if special is None else [*claims, special.claim]
         for claim in claims:
             if allocation := allocations.get(claim.metadata.uid):
                 self._cache.reserve(claim, allocation, pod.uid, group_of(pod))
-        self._reserved[pod.uid] = _Reserved(claims, allocations)
+        self._reserved[pod.uid] = _Reserved(claims, allocations, special)
 
     def unreserve(self, pod: PodInfo) -> None:
         """Give back what the pod took, and its right to use its claims; what was allocated in writing stays."""
@@ -78,7 +99,9 @@ class Reservations:
             self._release(reserved, pod)
         for known in reserved.claims:
             claim = self._cache.get(key_of(known.metadata))
-            if claim is not None and claim.status.allocation is not None and is_reserved_for(claim, pod):
+            if reserved.is_made and known is reserved.claims[-1]:
+                self.delete(claim or known, pod)
+            elif claim is not None and claim.status.allocation is not None and is_reserved_for(claim, pod):
                 others = [each for each in claim.status.reserved_for or () if each.uid != pod.uid]
                 free = replace(claim, status=replace(claim.status, reserved_for=others))
                 self._later("unreserve", claim, partial(unreserve, claim, pod), free)
@@ -87,6 +110,12 @@ class Reservations:
         """Have a claim give its devices back."""
         free = replace(claim, status=replace(claim.status, allocation=None, reserved_for=None, devices=None))
         self._later("deallocate", claim, partial(self._deallocate, claim), free)
+
+    def delete(self, claim: ResourceClaim, pod: PodInfo) -> None:
+        """Have the claim that stands for the pod's extended resources go, and its devices be free."""
+        about = f"delete claim {key_of(claim.metadata)}"
+        begin, assume = partial(delete, claim, pod), partial(self._cache.forget, claim)
+        self._afterwards.perform(Exchange(begin, assume, about))
 
     def effects(self, pod: PodInfo, node_name: str) -> Sequence[Effect]:
         """Return what is to be done before the pod is bound."""
@@ -104,7 +133,7 @@ class Reservations:
         reserved.is_under_way = True
         written = []
         try:
-            for known in reserved.claims:
+            for known in reserved.claims if reserved.special is None else reserved.claims[:-1]:
                 claim = self._cache.get(key_of(known.metadata)) or known
                 if is_reserved_for(claim, pod):
                     continue
@@ -113,12 +142,28 @@ class Reservations:
                 self._take_written(claim, pod)
                 if allocation is not None:
                     written.append(claim)
+            if reserved.special is not None:
+                written.append((yield from self._bind_special(reserved, reserved.special, pod)))
             yield from self._make_sure(written, pod)
             yield from self._wait_for_devices(reserved, pod, node_name)
         finally:
             reserved.is_under_way = False
             if reserved.has_ended:
                 self._release(reserved, pod)
+
+    def _bind_special(self, reserved: _Reserved, special: SpecialClaim, pod: PodInfo) -> _Claiming:
+        """Make the claim that stands for the pod's extended resources, and bind it as others.
+
+        Its devices count as taken under the UID it had before until it has them by what was written.
+        """
+        made = yield from create(special.claim)
+        reserved.claims = [*reserved.claims[:-1], made]
+        yield from self._until(lambda: self._cache.has(made), _SHOWN_SECONDS, "claim is not shown")
+        claim = yield from bind_claim(made, self._allocation(reserved, special.claim), pod)
+        self._cache.take_written(claim)
+        self._cache.release(special.claim.metadata.uid, pod.uid, is_written=True)
+        yield from tell_pod(claim, pod, special.mappings)
+        return claim
 
     def _make_sure(self, written: Sequence[ResourceClaim], pod: PodInfo) -> _Steps:
         """Give way to another scheduler that gave away a device of ours: the API server refuses neither claim.
@@ -196,16 +241,17 @@ class Reservations:
     def _assume_bound(self, reserved: _Reserved, pod: PodInfo) -> None:
         """Have the claims be as they would be written, where nothing is."""
         for known in reserved.claims:
-            claim = self._cache.get(key_of(known.metadata))
+            is_special = reserved.special is not None and known is reserved.special.claim
+            claim = assumed(known, pod) if is_special else self._cache.get(key_of(known.metadata))
             if claim is None or is_reserved_for(claim, pod):
                 continue
             reference = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
-            allocation = claim.status.allocation or self._allocation(reserved, claim)
+            allocation = claim.status.allocation or self._allocation(reserved, known)
             reserved_for = [*(claim.status.reserved_for or ()), reference]
             self._cache.assume(
                 replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=reserved_for))
             )
-            self._cache.release(claim.metadata.uid, pod.uid, is_written=True)
+            self._cache.release(known.metadata.uid, pod.uid, is_written=True)
 
     def _later(
         self, doing: str, claim: ResourceClaim, begin: Callable[[], Conversation], becomes: ResourceClaim

@@ -6,6 +6,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from bayplan.api.device_objects import DeviceClass
 from bayplan.api.objects import Node
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
@@ -16,6 +17,7 @@ from bayplan.framework.causes import Detail, Shortage
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,
+    DEVICE_CLASS_ADD_OR_UPDATE,
     NODE_ADD,
     NODE_ALLOCATABLE,
     TARGET_POD_SCALE_DOWN,
@@ -24,6 +26,7 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, ResourceScore, Status, Traits
+from bayplan.plugins.extended_resources import PREFIX, ExtendedResources
 from bayplan.plugins.node_resources.resource_scoring import Scorer, points_of_ten, resource_columns, share_of, sums_of
 
 
@@ -78,7 +81,8 @@ class NodeResourcesFit:
         without_pre_filter='error reading "PreFilterNodeResourcesFit" from cycleState: not found',
     )
 
-    def __init__(self, args: NodeResourcesFitArgs) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, extended: ExtendedResources) -> None:
+        self._extended = extended
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
@@ -92,11 +96,18 @@ class NodeResourcesFit:
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         requests = pod.requests
-        amounts = tuple(sorted(requests.amounts.items()))
+        amounts = (*sorted(requests.amounts.items()), *self._extended.asked_by(pod))
         if requests.scoring_amounts is requests.amounts:
             return (amounts, requests.scoring_cpu, requests.scoring_memory)
         scoring_amounts = tuple(sorted(requests.scoring_amounts.items()))
         return (amounts, requests.scoring_cpu, requests.scoring_memory, scoring_amounts)
+
+    @property
+    def sign_version(self) -> int:
+        return self._extended.version
+
+    def sign_inputs(self, pod: PodInfo) -> object:
+        return self._extended.asked_by(pod)
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> PreFilterResult:
         state[self.name] = self._needed(pod)
@@ -104,14 +115,19 @@ class NodeResourcesFit:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         codes: Codes = (nodes.pod_count[rows] >= nodes.allowed_pods[rows]).astype(np.int8)
+        by_devices = self._extended.classes
         for name, amount in state.get(self.name) or self._needed(pod):
             column = nodes.allocatable.get(name)
             if column is None:
-                codes[:] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                if name not in by_devices:
+                    codes[:] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 continue
             allocatable = column[rows]
             taken = nodes.requested.get(name)
             short = amount > (allocatable if taken is None else allocatable - taken[rows])
+            if name in by_devices:
+                # Where no device plugin offers it, DynamicResources looks for devices.
+                short &= allocatable > 0
             if np.count_nonzero(short):
                 # One request larger than the whole node makes the node hopeless, and preemption with it.
                 np.maximum(codes, short.astype(np.int8) + (short & (amount > allocatable)), out=codes)
@@ -122,8 +138,11 @@ class NodeResourcesFit:
         codes = [int(count.item(row) >= allowed.item(row)) for row in rows]
         for name, amount in state.get(self.name) or self._needed(pod):
             column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
+            is_by_devices = name in self._extended.classes
             for index, row in enumerate(rows):
                 allocatable = 0 if column is None else column.item(row)
+                if not allocatable and is_by_devices:
+                    continue
                 if column is None or amount > allocatable:
                     codes[index] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 elif taken is not None and amount > allocatable - taken.item(row):
@@ -134,11 +153,13 @@ class NodeResourcesFit:
         # One at a time: pods may ask for thousands of resources.
         yield Reason("Too many pods", nodes.pod_count[rows] >= nodes.allowed_pods[rows])
         for name, amount in state.get(self.name) or self._needed(pod):
-            yield Reason(f"Insufficient {name}", amount > nodes.offered(name)[rows] - nodes.taken(name)[rows])
+            short = amount > nodes.offered(name)[rows] - nodes.taken(name)[rows]
+            yield Reason(f"Insufficient {name}", short & self._is_ours(name, nodes, rows))
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
         for name, amount in ((PODS, 1), *(state.get(self.name) or self._needed(pod))):
-            yield shortage_detail(nodes, rows, name, amount)
+            short = shortage_detail(nodes, rows, name, amount)
+            yield Detail(short.holds & self._is_ours(name, nodes, rows), short.tell)
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
         return SUCCESS
@@ -166,7 +187,7 @@ class NodeResourcesFit:
         for name, amount in self._needed(pod):
             if amount:
                 free = np.maximum(nodes.offered(name) - nodes.taken(name), 0)
-                np.minimum(room, free // amount, out=room)
+                np.minimum(room, free // amount, out=room, where=self._is_ours(name, nodes, slice(None)))
         return room
 
     def placement_score(
@@ -207,7 +228,13 @@ class NodeResourcesFit:
             EventRegistration(TARGET_POD_SCALE_DOWN),
             EventRegistration(NODE_ADD, hint(self._node_may_fit, new=Node)),
             EventRegistration(NODE_ALLOCATABLE, hint(self._node_may_fit, new=Node)),
+            EventRegistration(DEVICE_CLASS_ADD_OR_UPDATE, hint(_class_may_help, new=DeviceClass)),
         )
+
+    def _is_ours(self, name: str, nodes: NodeTable, rows: Rows | slice) -> NDArray[np.bool_]:
+        """Return where a resource is counted here: everywhere, or where devices do not provide it."""
+        offers: NDArray[np.bool_] = nodes.offered(name)[rows] > 0
+        return offers | (name not in self._extended.classes)
 
     def _needed(self, pod: PodInfo) -> list[tuple[str, int]]:
         """Return the requests to check, in the order their reasons are listed."""
@@ -220,7 +247,8 @@ class NodeResourcesFit:
     def _node_may_fit(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """Return whether the node, if it were empty, fits the pod and, on an update, has more of what it requests."""
         has = node_allocatable(new)
-        needed = self._needed(pod)
+        by_devices = self._extended.classes
+        needed = [each for each in self._needed(pod) if has.get(each[0]) or each[0] not in by_devices]
         if has.get(PODS, 0) < 1 or any(amount > has.get(name, 0) for name, amount in needed):
             return False
         if old is None:
@@ -236,3 +264,14 @@ def _frees_what_is_needed(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
     """
     before, after = old.placed.amounts, new.placed.amounts
     return any(before.get(name, 0) > after.get(name, 0) for name in pod.requests.amounts)
+
+
+def _class_may_help(pod: PodInfo, old: DeviceClass | None, new: DeviceClass) -> bool:
+    """Return whether a class provides something now that `pod` requests.
+
+    Upstream: noderesources/fit.go isSchedulableAfterDeviceClassEvent.
+    """
+    name, asked = new.spec.extended_resource_name, pod.requests.amounts
+    if old is None:
+        return name in asked or PREFIX + new.metadata.name in asked
+    return name in asked and name != old.spec.extended_resource_name

@@ -1,0 +1,90 @@
+"""What is known of one pod's claims within a cycle, and what nodes can give them."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bayplan.api.claim_objects import AllocationResult, ResourceClaim
+from bayplan.api.objects import Node
+from bayplan.cache.change_log import Rows
+from bayplan.cache.node_table import NodeTable
+from bayplan.devices.allocator import Grant, Refusal
+from bayplan.plugins.dynamic_resources.extended_claim import ExtendedClaim, Places, SpecialClaim
+
+T = TypeVar("T")
+Answer = Grant | Refusal
+"""What a node can give the claims that have no devices yet, or why it cannot."""
+MOST_ALTERNATIVES: Final = 8
+"""So many alternatives a request can have (upstream: api/resource/v1 FirstAvailableDeviceRequestMaxSize)."""
+
+
+class Found(NamedTuple):
+    """What the filter found on the rows it was asked about last; `problem` is an error about all of them."""
+
+    rows: Rows
+    answers: Sequence[Answer | None]
+    unavailable: NDArray[np.bool_]
+    problem: str = ""
+
+
+@dataclass(slots=True)
+class PodClaims:
+    """What is known of one pod's claims within a cycle: all, those to allocate, and those that have devices."""
+
+    claims: list[ResourceClaim]
+    to_allocate: list[ResourceClaim] = field(default_factory=list)
+    pending: dict[str, AllocationResult] = field(default_factory=dict)
+    """What another pod of the group got for a claim and is yet to write, by the UID of the claim."""
+    unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
+    """Claims that have devices some node cannot use, by UID."""
+    extended: ExtendedClaim | None = None
+    """What stands for the pod's extended resources that a DeviceClass provides."""
+    found: Found | None = None
+
+    def parts(self, nodes: NodeTable, rows: Rows) -> Iterator[tuple[Places, SpecialClaim | Refusal | None]]:
+        """Divide the rows by what is asked of devices there besides `to_allocate`."""
+        return iter([(np.arange(len(rows)), None)]) if self.extended is None else self.extended.parts(nodes, rows)
+
+    def wanted(self, special: SpecialClaim | None) -> list[ResourceClaim]:
+        """Return all claims that are to be allocated."""
+        return self.to_allocate if special is None else [*self.to_allocate, special.claim]
+
+    def allocation(self, claim: ResourceClaim) -> AllocationResult | None:
+        """Return what the claim has, or is about to have."""
+        return claim.status.allocation or self.pending.get(claim.metadata.uid)
+
+    def ask(
+        self, nodes: NodeTable, rows: Rows, ask: Callable[[Sequence[ResourceClaim], Sequence[Node]], Sequence[T]]
+    ) -> list[T | Refusal | None]:
+        """Return for each row what `ask` says of the claims to allocate there; None where there are none."""
+        answers: list[T | Refusal | None] = [None] * len(rows)
+        for places, special in self.parts(nodes, rows):
+            if isinstance(special, Refusal):
+                given: Sequence[T | Refusal] = [special] * len(places)
+            elif wanted := self.wanted(special):
+                there = [node for row in rows[places].tolist() if (node := nodes.nodes[row]) is not None]
+                given = ask(wanted, there)
+            else:
+                continue
+            for place, answer in zip(places.tolist(), given, strict=True):
+                answers[place] = answer
+        return answers
+
+
+def has_alternatives(claim: ResourceClaim) -> bool:
+    """Return whether a request of the claim has alternatives."""
+    return any(each.first_available for each in claim.spec.devices.requests or ())
+
+
+def score(claim: ResourceClaim, allocation: AllocationResult) -> int:
+    """Return the more, the earlier the alternatives are that the claim's requests got."""
+    given = {each.request for each in allocation.devices.results or ()}
+    return sum(
+        MOST_ALTERNATIVES - number
+        for request in claim.spec.devices.requests or ()
+        for number, each in enumerate(request.first_available or ())
+        if f"{request.name}/{each.name}" in given
+    )
