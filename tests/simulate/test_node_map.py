@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.simulate.node_map import ASCII, BLOCKS, Cells, cells_for, glyphs_for, legend, node_map
+from bayplan.simulate.demo_frame import ASCII, BLOCKS, Cells, cells_for, glyphs_for, legend, node_map
 
 NODES = [("gpu-0", 100), ("gpu-1", 7), ("cpu-0", 0), ("cpu-1", 50), ("cpu-2", 99)]
 

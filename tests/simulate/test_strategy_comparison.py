@@ -1,8 +1,7 @@
 import pytest
 
 from bayplan.config.types import ScoringStrategyType
-from bayplan.simulate.demo_frame import frame, wrapped
-from bayplan.simulate.node_map import ASCII, BLOCKS
+from bayplan.simulate.demo_frame import ASCII, BLOCKS, frame, wrapped
 from bayplan.simulate.strategy_comparison import StrategyComparison, strategy_configuration
 
 

@@ -115,8 +115,11 @@ def _draw(comparison: "StrategyComparison", speed: float | None) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from bayplan.simulate.demo_frame import frame, wrapped  # noqa: PLC0415
-    from bayplan.simulate.node_map import glyphs_for  # noqa: PLC0415
+    from bayplan.simulate.demo_frame import (  # noqa: PLC0415
+        frame,
+        glyphs_for,
+        wrapped,
+    )
 
     console = Console(highlight=False)
     glyphs = glyphs_for(console.encoding)
@@ -151,8 +154,11 @@ def _draw(comparison: "StrategyComparison", speed: float | None) -> None:
 
 
 def _print(comparison: "StrategyComparison") -> None:
-    from bayplan.simulate.demo_frame import frame, wrapped  # noqa: PLC0415
-    from bayplan.simulate.node_map import glyphs_for  # noqa: PLC0415
+    from bayplan.simulate.demo_frame import (  # noqa: PLC0415
+        frame,
+        glyphs_for,
+        wrapped,
+    )
 
     width = shutil.get_terminal_size().columns
     glyphs = glyphs_for(sys.stdout.encoding)
