@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bayplan.config.bounded_file import UnreadableFileError, read_file
+from bayplan.config.document import UnreadableFileError, read_file
 
 
 @pytest.fixture
