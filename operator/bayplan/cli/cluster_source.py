@@ -1,6 +1,5 @@
 """Where `bayplan plan` and `bayplan doctor` have a cluster from: files, or the cluster that there is."""
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT, FAILED, tell_line
+from bayplan.cli import FAILED
+from bayplan.cli.answered import answered
 from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
@@ -71,9 +71,8 @@ def take(
     """Read a live cluster and say what was left out; where it cannot be read, end the command with a line."""
     # Imported here so that the overview of commands waits neither for numpy nor for the API client.
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
-    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
-    from bayplan.client.errors import NotReachedError, reached  # noqa: PLC0415
-    from bayplan.snapshot.listing import ListingError, list_kind  # noqa: PLC0415
+    from bayplan.client.errors import reached  # noqa: PLC0415
+    from bayplan.snapshot.listing import list_kind  # noqa: PLC0415
     from bayplan.snapshot.snapshot import MissingRightsError, take_snapshot  # noqa: PLC0415
 
     async def taking() -> "Snapshot":
@@ -82,11 +81,8 @@ def take(
         return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=ignore_forbidden)
 
     try:
-        taken = asyncio.run(taking())
-    except CredentialsError as error:
-        tell_line(f"bayplan: {error}")
-        raise Exit(BAD_INPUT) from None
-    except (NotReachedError, MissingRightsError, ListingError) as error:
+        taken: Snapshot = answered(taking())
+    except MissingRightsError as error:
         click.echo(str(error), err=True)
         raise Exit(FAILED) from None
     for line in (*taken.forbidden, *taken.unreadable):

@@ -14,7 +14,7 @@ import click
 from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
 from bayplan.config.errors import ConfigurationError, FieldError
 from bayplan.config.feature_gates import FLAG as FEATURE_GATES_FLAG
-from bayplan.config.flags import FILE_NAME, FLAG, Flag, Read, flag
+from bayplan.config.flags import FILE_NAME, FILE_TEXT, FLAG, Flag, Read, flag
 from bayplan.logs.formats import HIDDEN, redacted
 
 FEATURE_GATES: Final = partial(
@@ -22,6 +22,13 @@ FEATURE_GATES: Final = partial(
     f"{FEATURE_GATES_FLAG} NAME=BOOL,...",
     "Switch features of kube-scheduler on or off, such as StorageCapacityScoring=false. Can be given several times.",
     default=(),
+)
+OUTPUT_FILE: Final = partial(
+    flag,
+    "--output -o FILE",
+    "Where to write; compressed if it ends in .gz; - is standard output.",
+    required=True,
+    type=FILE_TEXT,
 )
 SCHEDULER_NAME: Final = partial(flag, "--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
 

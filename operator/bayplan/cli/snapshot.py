@@ -6,20 +6,15 @@ from pathlib import Path
 
 import click
 
+from bayplan.cli.answered import written
 from bayplan.cli.cluster_source import take
-from bayplan.cli.flags import command
-from bayplan.cli.written import written
-from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
+from bayplan.cli.flags import OUTPUT_FILE, command
+from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, flag
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Flags:
-    output: str = flag(
-        "--output -o FILE",
-        "Where to write; compressed if it ends in .gz; - is standard output.",
-        required=True,
-        type=FILE_TEXT,
-    )
+    output: str = OUTPUT_FILE()
     kubeconfig: Path | None = KUBECONFIG()
     context: str | None = CONTEXT()
     master: str | None = MASTER()

@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from click.exceptions import Exit
 
-from bayplan.cli import BAD_INPUT, FAILED, tell_line
-from bayplan.cli.flags import a_number, command
+from bayplan.cli.answered import answered, written
+from bayplan.cli.flags import OUTPUT_FILE, a_number, command
 from bayplan.cli.help_sections import CommandGroup
-from bayplan.cli.written import written
-from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, duration, flag
+from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, duration, flag
 from bayplan.shown_text import counted
 
 if TYPE_CHECKING:
@@ -57,12 +55,7 @@ def trace() -> None:
 @dataclass(frozen=True, kw_only=True)
 class _Flags:
     name: str = flag("ci-fleet|openb|openb-cpu", "Which cluster it is like.")
-    output: str = flag(
-        "--output -o FILE",
-        "Where to write; compressed if it ends in .gz; - is standard output.",
-        required=True,
-        type=FILE_TEXT,
-    )
+    output: str = OUTPUT_FILE()
     seed: int = flag("--seed INT", "Another seed, another trace.", default=1, type=click.IntRange(0))
     hours: float | None = HOURS()
     scale: float | None = SCALE()
@@ -105,12 +98,7 @@ def _write(output: str, made: "Trace") -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class _RecordFlags:
-    output: str = flag(
-        "--output -o FILE",
-        "Where to write; compressed if it ends in .gz; - is standard output.",
-        required=True,
-        type=FILE_TEXT,
-    )
+    output: str = OUTPUT_FILE()
     duration: timedelta | None = flag(
         "--duration DURATION",
         'How long, such as "24h"; until Ctrl-C without it.',
@@ -141,9 +129,7 @@ def record(flags: _RecordFlags) -> None:
 
     Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
     """
-    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
-    from bayplan.client.errors import NotReachedError  # noqa: PLC0415
-    from bayplan.replay.recording import Recording, RefusedError  # noqa: PLC0415
+    from bayplan.replay.recording import Recording  # noqa: PLC0415
     from bayplan.snapshot.redaction import redacted  # noqa: PLC0415
 
     recording, key = Recording(), secrets.token_bytes(32)
@@ -151,15 +137,11 @@ def record(flags: _RecordFlags) -> None:
     def recorded() -> "Trace":
         return redacted(recording.trace(), key) if flags.redact else recording.trace()
 
-    try:
-        asyncio.run(_record(flags, recording, lambda: _write(flags.output, recorded())))
-        made = recorded()
-    except CredentialsError as error:
-        tell_line(f"bayplan: {error}")
-        raise Exit(BAD_INPUT) from None
-    except (NotReachedError, RefusedError) as error:
-        tell_line(f"bayplan: {error}")
-        raise Exit(FAILED) from None
+    async def ended() -> "Trace":
+        await _record(flags, recording, lambda: _write(flags.output, recorded()))
+        return recorded()
+
+    made: Trace = answered(ended())
     shown = _write(flags.output, made)
     told = f"{counted(len(made.pods), 'pod')}, {counted(len(made.header.pools), 'pool')}"
     click.echo(f"{shown}: {told}, {made.header.seconds:g} seconds", err=True)

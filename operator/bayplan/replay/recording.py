@@ -20,6 +20,7 @@ from bayplan.api.quantity import QuantityError
 from bayplan.api.reflector import Reflector
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, node_allocatable
+from bayplan.client.errors import ClientError
 from bayplan.replay.trace import (
     HOSTNAME,
     NodePool,
@@ -45,7 +46,7 @@ _SAVE_SECONDS: Final = 60.0
 T = TypeVar("T", Node, Pod)
 
 
-class RefusedError(Exception):
+class RefusedError(ClientError):
     """The API server does not let nodes or pods be listed, or does not answer; the text says which."""
 
 

@@ -18,6 +18,7 @@ from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
 from bayplan.api.pod_group_objects import PodGroupStatus
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
+from bayplan.client.errors import ClientError
 from bayplan.config.errors import quote
 from bayplan.simulate.documents import Decoder, field_error
 from bayplan.simulate.workloads import JobStatus
@@ -75,7 +76,7 @@ TRIES: Final = 6
 _MAX_RETRY_AFTER: Final = 30.0
 
 
-class ListingError(Exception):
+class ListingError(ClientError):
     """Raised where a kind cannot be listed; the one-line text says which, and why."""
 
 
