@@ -16,7 +16,7 @@ from bayplan.api.objects import Node, Pod
 from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
-from bayplan.config.placement import PlacementChoice, TopologyPlacementGeneratorArgs
+from bayplan.config.own_args import PlacementChoice, TopologyPlacementGeneratorArgs
 from bayplan.groups.pod_group import PodGroup
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.cluster_objects import ClusterObjects

@@ -17,7 +17,7 @@ from bayplan.config.connections import (
     LeaderElection,
 )
 from bayplan.config.convert import to_effective_yaml
-from bayplan.config.preemption import DefaultPreemptionArgs
+from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import (
     DynamicResourcesArgs,
     InterPodAffinityArgs,

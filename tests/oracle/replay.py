@@ -28,7 +28,7 @@ from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import load_configuration
-from bayplan.config.preemption import DefaultPreemptionArgs
+from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import Profile, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks

@@ -8,7 +8,7 @@ from tests.reference.filters import node_headroom
 
 from bayplan.config.convert import to_effective
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
+from bayplan.config.own_args import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.node_headroom import NodeHeadroom
 from bayplan.simulate.cluster_objects import ClusterObjects

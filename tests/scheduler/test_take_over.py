@@ -15,7 +15,7 @@ from tests.scheduler.scene import Binder, Scene
 from tests.waiting import until
 
 from bayplan.config.load import default_configuration
-from bayplan.config.preemption import DefaultPreemptionArgs
+from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import (
     NodeResourcesFitArgs,
     PluginEntry,

@@ -16,12 +16,15 @@ from bayplan.config.errors import (
     item,
     required,
 )
-from bayplan.config.expected_duration import ExpectedDurationArgs
 from bayplan.config.fields import Fields, required_name
-from bayplan.config.headroom import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
-from bayplan.config.placement import TopologyPlacementGeneratorArgs
-from bayplan.config.preemption import DefaultPreemptionArgs
+from bayplan.config.own_args import (
+    DefaultPreemptionArgs,
+    ExpectedDurationArgs,
+    NodeHeadroomArgs,
+    ResourceHeadroom,
+    TopologyPlacementGeneratorArgs,
+)
 from bayplan.config.settings import OWN, broken_rules, camel_case
 from bayplan.config.strategies import STRATEGY_DECODERS
 from bayplan.config.types import (

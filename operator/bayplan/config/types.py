@@ -12,12 +12,14 @@ from typing import Annotated, Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
-from bayplan.config.expected_duration import ExpectedDurationArgs
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
-from bayplan.config.headroom import NodeHeadroomArgs
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
-from bayplan.config.placement import TopologyPlacementGeneratorArgs
-from bayplan.config.preemption import DefaultPreemptionArgs
+from bayplan.config.own_args import (
+    DefaultPreemptionArgs,
+    ExpectedDurationArgs,
+    NodeHeadroomArgs,
+    TopologyPlacementGeneratorArgs,
+)
 from bayplan.config.settings import (
     NOT_NEGATIVE_DURATION,
     OWN,

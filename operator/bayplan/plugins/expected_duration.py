@@ -11,7 +11,7 @@ from bayplan.cache.change_log import PodChange, Rows
 from bayplan.cache.incremental_view import PodView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.expected_duration import ExpectedDurationArgs
+from bayplan.config.own_args import ExpectedDurationArgs
 from bayplan.framework.candidate import start_time
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, Traits

@@ -14,7 +14,7 @@ from tests.plugins.scenes import spread
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
-from bayplan.config.preemption import DefaultPreemptionArgs, PDBPolicy
+from bayplan.config.own_args import DefaultPreemptionArgs, PDBPolicy
 from bayplan.explain.trace import trace_of
 from bayplan.framework.candidate import deciding_criterion, start_time
 from bayplan.scheduler.decision import FitError, Placement
