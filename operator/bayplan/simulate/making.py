@@ -13,9 +13,8 @@ from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
-from bayplan.simulate.controllers import Controllers
+from bayplan.simulate.controllers import Controllers, OwnedPods, workload_key
 from bayplan.simulate.documents import ClusterFileError, RawObject, title
-from bayplan.simulate.owned_pods import OwnedPods, workload_key
 from bayplan.simulate.pod_batches import POD_TEMPLATE_HASH, PodBatch, made_claims, made_pods
 from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.workloads import (
