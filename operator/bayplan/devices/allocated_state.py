@@ -1,6 +1,7 @@
 """Which devices are taken, and how much of shared ones, by all claims at this moment."""
 
 import itertools
+from collections import deque
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -8,6 +9,7 @@ from typing import Final
 from bayplan.api.claim_objects import AllocationResult
 from bayplan.api.quantity import QuantityError, exact_nano
 
+_MAX_CHANGES: Final = 1024
 PoolId = tuple[str, str]
 """A driver and the name of one of its pools."""
 
@@ -49,6 +51,7 @@ class AllocatedState:
         self._versions: dict[PoolId, int] = {}
         self._stamp = itertools.count(1)
         self._latest = 0
+        self._changes: deque[tuple[int, PoolId]] = deque(maxlen=_MAX_CHANGES)
 
     def observe(self, uid: str, allocation: AllocationResult | None) -> None:
         """Take the status of a claim as it was last seen; None when it has no allocation or is gone."""
@@ -79,6 +82,13 @@ class AllocatedState:
     def latest(self) -> int:
         """A number that changes with the usage of any pool."""
         return self._latest
+
+    def changed_since(self, latest: int) -> set[PoolId] | None:
+        """Return the pools whose usage changed since `latest` was that; None where they were too many to remember."""
+        if latest < self._latest and self._changes[0][0] > latest + 1:
+            return None
+        later = itertools.takewhile(lambda change: change[0] > latest, reversed(self._changes))
+        return {pool for _, pool in later}
 
     @property
     def size(self) -> int:
@@ -114,6 +124,7 @@ class AllocatedState:
                     else:
                         usage.consumed.pop(name, None)
             self._versions[pool] = self._latest = next(self._stamp)
+            self._changes.append((self._latest, pool))
             if not usage.holders and not usage.shares:
                 del devices[result.device]
                 if not devices:

@@ -18,6 +18,7 @@ from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.candidates import Pick
 from bayplan.devices.device_counts import DeviceCount, count_devices
+from bayplan.devices.node_kinds import NodeKinds
 from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.packing import utilization
 from bayplan.devices.pool_index import PoolIndex
@@ -35,6 +36,7 @@ from bayplan.devices.search import Search, SearchTimeoutError
 
 ATTEMPT_SECONDS: Final = 0.2
 """How long one attempt searches, over all nodes: the loop waits for it."""
+_MAX_READS: Final = 8
 _MAX_SELECTORS: Final = 4096
 _MAX_KNOWN: Final = 8192
 """So many results and devices of searches are kept; one takes about 2 KiB."""
@@ -128,6 +130,7 @@ class Allocator:
         self._compile_new = compile_selector
         self._known: dict[Hashable, dict[Hashable, _Solution | Refusal]] = {}
         self._known_size = 0
+        self._nodes: dict[Reads, NodeKinds] = {}
 
     def allocate(
         self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float], *, packs: bool = False
@@ -172,16 +175,27 @@ class Allocator:
     ) -> Iterator[tuple[Sequence[Pool], T]]:
         """Give the pools of each node and what was answered on the first of its kind, as long as there is time."""
         end = now() + ATTEMPT_SECONDS
+        kinds = self._kinds_by(reads)
         for node in nodes:
-            # Taking a node in takes its time, too, when it was not seen before.
-            if now() >= end:
-                yield (), too_late
-                continue
-            here = self.index.pools_of(node)
-            key = here.kind(reads, self.kinds, self._allocated)
-            if key not in answers:
-                answers[key] = ask(node, here.pools, lambda: now() >= end)
-            yield here.pools, answers[key]
+            known = kinds.known(node)
+            if known is None or known[2] not in answers:
+                # Taking a node in takes its time, too, when it was not seen before.
+                if now() >= end:
+                    yield (), too_late
+                    continue
+                known = kinds.find(node) if known is None else known
+                if known[2] not in answers:
+                    answers[known[2]] = ask(node, known[1].pools, lambda: now() >= end)
+            yield known[1].pools, answers[known[2]]
+
+    def _kinds_by(self, reads: Reads) -> NodeKinds:
+        found = self._nodes.get(reads)
+        if found is None:
+            if len(self._nodes) >= _MAX_READS:
+                self._nodes.clear()
+            found = self._nodes[reads] = NodeKinds(self.index, reads, self.kinds, self._allocated)
+        found.follow()
+        return found
 
     def _answers(self, claims: Sequence[ResourceClaim], *, packs: bool) -> dict[Hashable, _Solution | Refusal]:
         """Return what is known for claims that ask for the same, by the kinds of nodes.

@@ -31,6 +31,8 @@ class PoolIndex:
         self._by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
         self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
         self._shared: list[SliceOffers] = []
+        self.nodes_of: dict[PoolId, set[str] | None] = {}
+        """The nodes that have devices of a pool; None if that is said otherwise than by their names."""
         self._selectors: dict[bytes, NodeSelectorMatcher] = {}
         self._views: dict[frozenset[bytes], PoolView] = {}
         self.pools: dict[PoolId, tuple[list[SliceOffers], dict[Hashable, Pool | None]]] = {}
@@ -44,6 +46,11 @@ class PoolIndex:
                 known = SliceOffers(wire, concerned)
             self.offers[known.name] = known
             self._by_pool[known.pool].append(known)
+            names = self.nodes_of.setdefault(known.pool, set())
+            if not wire.spec.node_name:
+                self.nodes_of[known.pool] = None
+            elif names is not None:
+                names.add(wire.spec.node_name)
             self._place(known)
 
     def pools_of(self, node: Node) -> NodePools:
