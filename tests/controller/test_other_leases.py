@@ -19,15 +19,23 @@ def writes(cluster):
     return [seen for seen in cluster.server.requests if seen.method != "GET"]
 
 
-def put_installation(server, *names, holder="installed_1", renewed=None):
+SHORT = {
+    "lease_duration": timedelta(seconds=3),
+    "renew_deadline": timedelta(seconds=2),
+    "retry_period": timedelta(seconds=0.2),
+}
+"""For those that wait until a Lease may be taken."""
+
+
+def put_installation(server, *names, holder="installed_1", seconds=15, renewed=None):
     """Another scheduler's Lease in a namespace of its own."""
-    record = record_of_holder(holder, 15, renewed or datetime.now(UTC), transitions=0)
+    record = record_of_holder(holder, seconds, renewed or datetime.now(UTC), transitions=0)
     server.put(LEASES, json.loads(new_lease(LeaseLock("bayplan-system", "bayplan", names), record)))
 
 
-def start_heeding(cluster, elects=None):
+def start_heeding(cluster, elects=None, **timing):
     """A process with a pod to bind that looks for other schedulers' Leases."""
-    configuration = replace(default_configuration(), leader_election=LeaderElection(leader_elect=elects))
+    configuration = replace(default_configuration(), leader_election=LeaderElection(leader_elect=elects, **timing))
     cluster.start("n1", pods=["a"], configuration=configuration, heeds_other_leases=True)
 
 
@@ -90,9 +98,9 @@ async def test_who_may_not_list_leases_but_read_its_own_contends_for_that(cluste
 
 
 async def test_leases_that_cannot_be_listed_for_now_are_asked_for_again(cluster, caplog):
-    put_installation(cluster.server, "bayplan", holder="", renewed=datetime(2026, 1, 1, tzinfo=UTC))
+    put_installation(cluster.server, "bayplan", holder="", seconds=1, renewed=datetime(2026, 1, 1, tzinfo=UTC))
     cluster.server.inject(Refuse(500), path="leases", times=1)
-    start_heeding(cluster)
+    start_heeding(cluster, **SHORT)
     await cluster.until(lambda: cluster.node_of("a") == "n1")
     assert "the leases of other schedulers were not read problem=status 500" in caplog.text
     assert KEY not in cluster.server.objects[LEASES]
@@ -135,7 +143,7 @@ async def test_who_is_told_to_contend_says_nothing_of_its_own_lease_nor_of_one_t
         cluster.server.put(LEASES, json.loads(new_lease(LeaseLock("kube-system", "bayplan", ("bayplan",)), record)))
     else:
         put_installation(cluster.server, "bayplan", renewed=renewed)
-    start_heeding(cluster, elects=True)
+    start_heeding(cluster, elects=True, **SHORT)
     await cluster.until(lambda: cluster.node_of("a") == "n1")
     assert "both schedule them" not in caplog.text
 
