@@ -33,21 +33,24 @@ class BadRound:
 class BadNamespace:
     """Goes through the rounds of a plan, in a thread that lives as long as each webhook: the kernel ends both together.
 
+    `alone` keeps a round and a restart of the API server apart, however long either takes.
     Its pods are not in the ledger, which knows those of the soak's own namespace: they need not be bound in time.
     """
 
-    def __init__(self, plane: ControlPlane, plan: Plan, clock: Callable[[], float]) -> None:
+    def __init__(self, plane: ControlPlane, plan: Plan, clock: Callable[[], float], alone: asyncio.Lock) -> None:
         self.rounds: list[BadRound] = []
         self._plane = plane
         self._plan = plan
         self._clock = clock
+        self._alone = alone
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bad-namespace")
 
     async def run(self) -> None:
         """Ends with the last round; each leaves the namespace empty."""
         for moment, failure in zip(self._plan.bad_rounds_at, itertools.cycle((HANGS_31, REFUSED, DENIES))):
             await asyncio.sleep(max(0.0, moment - self._clock()))
-            await asyncio.get_running_loop().run_in_executor(self._thread, self._fail, failure)
+            async with self._alone:
+                await asyncio.get_running_loop().run_in_executor(self._thread, self._fail, failure)
 
     def _fail(self, failure: str) -> None:
         with failing_admission(self._plane, NAMESPACE, BINDING, failure):

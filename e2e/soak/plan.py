@@ -5,6 +5,8 @@ from dataclasses import dataclass
 FILLERS_PER_NODE = 4
 """How many pods of low priority fill a small node, or one of high priority and one of low."""
 _LONG_MINUTES = 30
+_RESTART_SECONDS = 20.0
+"""For a restart of the API server, and for everybody to be back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +46,10 @@ class Plan:
         """When the API server is restarted: while memory settles, and in the middle.
 
         The lists that follow a restart make a process larger once. After the first one that is so, and what further
-        ones add is seen.
+        ones add is seen. In a run of minutes the second comes at the end, when the leader was judged that it may cost
+        its Lease.
         """
-        return (self.settle_minutes * 60 / 2, self.seconds / 2)
+        return (self.settle_minutes * 60 / 2, self.seconds / 2 if self.is_long else self.seconds - 25)
 
     @property
     def bad_seconds(self) -> float:
@@ -57,11 +60,14 @@ class Plan:
     def bad_rounds_at(self) -> tuple[float, ...]:
         """When that webhook begins to fail: not while the API server restarts, which would be no fault of its own."""
         length = 2 * self.bad_seconds
-        rounds = [number * length + self.bad_seconds for number in range(int(self.seconds // length))]
-        quiet = [
-            began for began in rounds if not any(-length < moment - began <= length for moment in self.restarts_at)
-        ]
-        return tuple(began for began in quiet if self.bad_pods and began + length <= self.seconds)
+        rounds: list[float] = []
+        began = self.bad_seconds
+        while self.bad_pods and began + length <= self.seconds:
+            restarts = [moment for moment in self.restarts_at if began - _RESTART_SECONDS < moment < began + length]
+            if not restarts:
+                rounds.append(began)
+            began = restarts[0] + _RESTART_SECONDS if restarts else began + length
+        return tuple(rounds)
 
     @property
     def is_long(self) -> bool:

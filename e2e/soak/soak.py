@@ -73,7 +73,8 @@ class Soak:
         self._started = time.monotonic()
         self._ledger = Ledger(allocatable, lifetime=plan.lifetime)
         self._restarts = ApiServerRestarts(plane, self._clock)
-        self._bad_namespace = BadNamespace(plane, plan, self._clock)
+        self._alone = asyncio.Lock()
+        self._bad_namespace = BadNamespace(plane, plan, self._clock, self._alone)
         self._plane = plane
         self._sample_file = samples
         self._samples: list[Sample] = []
@@ -151,8 +152,9 @@ class Soak:
     async def _restart(self) -> None:
         for moment in self._plan.restarts_at:
             await asyncio.sleep(max(0.0, moment - self._clock()))
-            self._say("the API server is restarted")
-            seconds = await self._restarts.restart()
+            async with self._alone:
+                self._say("the API server is restarted")
+                seconds = await self._restarts.restart()
             self._say(f"the API server is ready again after {seconds:.1f} s")
 
     async def _look(self) -> None:
