@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterator
 
 import pytest
+from e2e.conftest import RunBayplan
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.devices import (
@@ -19,7 +20,7 @@ from e2e.controlplane.devices import (
 from e2e.controlplane.objects import container, node, pod
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
-from e2e.scenarios.outcomes import condition_of, end_pod, wait_bound, wait_refused
+from e2e.scenarios.outcomes import condition_of, configuration, end_pod, profile, wait_bound, wait_refused
 
 pytestmark = pytest.mark.controlplane
 
@@ -135,3 +136,43 @@ def test_a_pod_that_waits_for_its_class_is_bound_once_that_names_its_resource(
     assert "3 Insufficient example.com/late" in wait_refused(client, namespace, "p")["message"]
     client.create("deviceclasses", device_class("late", extendedResourceName="example.com/late"))
     assert wait_bound(client, namespace, ["p"]) == {"p": "driver"}
+
+
+def chosen(client: ApiClient, namespace: str, scheduler: str) -> list[str]:
+    """Has a scheduler place pods that ask for devices, one after the other, and returns where; all is gone then."""
+    found = []
+    for number, count in enumerate((3, 2, 1, 2, 3, 2)):
+        name = f"s{number}"
+        client.create("pods", pod(name, namespace, scheduler=scheduler, requests={"cpu": "10m", GPU: str(count)}))
+        wait_bound(client, namespace, [name])
+        found.append(client.get("pods", name, namespace)["spec"]["nodeName"])
+    for number in range(len(found)):
+        end_pod(client, namespace, f"s{number}")
+    let_go_of_claims(client, [namespace])
+    client.delete_all("resourceclaims", namespace)
+    wait_until(lambda: not client.list("resourceclaims", namespace), "its claims are gone")
+    return found
+
+
+def test_devices_are_packed_by_the_strategy_that_names_their_resource_as_by_kube_scheduler(
+    client: ApiClient, namespace: str, run_bayplan: RunBayplan, control_plane: ControlPlane
+) -> None:
+    client.create_all("nodes", [node("three"), node("seven")])
+    client.create_all("resourceslices", [resource_slice("three", 3), resource_slice("seven", 7)])
+    strategy = {"type": "MostAllocated", "resources": [{"name": GPU, "weight": 1}]}
+    args = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
+    fit_only = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}}
+    answers = []
+    for name in ("kube", "bayplan"):
+        profiles = [profile(name, plugins=fit_only, pluginConfig=[args])]
+        is_kube = name == "kube"
+        process = (
+            control_plane.start_kube_scheduler({"profiles": profiles})
+            if is_kube
+            else run_bayplan(configuration(*profiles))
+        )
+        try:
+            answers.append(chosen(client, namespace, name))
+        finally:
+            process.stop(5)
+    assert answers[0] == answers[1] == ["three", "plugin", "driver", "driver", "seven", "driver"]

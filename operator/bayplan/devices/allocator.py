@@ -12,7 +12,14 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from bayplan.api.claim_objects import AllocationResult, ResourceClaim
+from bayplan.api.claim_objects import (
+    AllocationResult,
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState
@@ -229,6 +236,28 @@ class Allocator:
             found = self._search(claims, reads, node, pools, is_over)
         self._known_size += 1 if isinstance(found, Refusal) else 1 + sum(map(len, found.picks))
         return found
+
+    def selected(self, class_name: str) -> Iterator[tuple[ResourceSlice, Sequence[int] | None]]:
+        """Give for each slice the places of the devices that a class takes; None where a selector fails on one.
+
+        Slices whose devices are alike are looked at once.
+        """
+        exactly = ExactDeviceRequest(class_name, allocation_mode="ExactCount", count=1)
+        claim = ResourceClaim(spec=ResourceClaimSpec(DeviceClaim([DeviceRequest("all", exactly)])))
+        reads, claimed = reads_of([claim], self._classes, self._compile), ClaimRequests(claim)
+        claimed.prepare(self._classes, self._compile, lambda _: 0)
+        ((request,),) = claimed.requests
+        known: dict[int, Sequence[int] | None] = {}
+        for each in self.index.offers.values():
+            shape = each.shape(reads, self.kinds)
+            if shape not in known:
+                try:
+                    places = [at for at in range(len(each.devices)) if not request.refused_by(each.offer(at))]
+                except AllocationError:
+                    known[shape] = None
+                else:
+                    known[shape] = places
+            yield each.wire, known[shape]
 
     def _compile(self, expression: str) -> Selector:
         known = self.selectors.get(expression)

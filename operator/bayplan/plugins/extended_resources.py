@@ -1,6 +1,7 @@
 """Extended resources, such as nvidia.com/gpu, that a DeviceClass provides where no device plugin does."""
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from bayplan.api.device_objects import DeviceClass
@@ -12,6 +13,9 @@ PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 """With a class's name, the resource that every class provides whatever its spec says."""
 
 
+NO_CLASSES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
 class ExtendedResources:
     """Knows by which class each extended resource is provided; NodeResourcesFit and DynamicResources ask it.
 
@@ -21,17 +25,16 @@ class ExtendedResources:
 
     def __init__(self, listers: Listers) -> None:
         self._lister = listers.of(DeviceClass)
+        self.changes = self._lister.changes
+        """Whose position grows with every change of a class."""
         self._made_of = 0
         self._classes: dict[str, str] = {}
 
     @property
-    def version(self) -> int:
-        """Grows with every change of a class."""
-        return self._lister.version
-
-    @property
     def classes(self) -> Mapping[str, str]:
         """The name of the class of each resource that one provides."""
+        if not self._lister.objects:
+            return NO_CLASSES
         if self._made_of != (version := self._lister.version):
             self._made_of = version
             by_age = sorted(self._lister.objects.values(), key=_precedence, reverse=True)
@@ -41,9 +44,9 @@ class ExtendedResources:
 
     def asked_by(self, pod: PodInfo) -> dict[str, str]:
         """Return the resources that the pod asks for and a class provides, with their classes, in order of name."""
-        classes = self.classes
-        if not classes:
+        if not self._lister.objects:
             return {}
+        classes = self.classes
         return {name: classes[name] for name in sorted(pod.requests.amounts) if name in classes}
 
 

@@ -38,6 +38,7 @@ from bayplan.plugins.node_declared_features import NodeDeclaredFeatures
 from bayplan.plugins.node_headroom import NodeHeadroom
 from bayplan.plugins.node_name import NodeName
 from bayplan.plugins.node_ports import NodePorts
+from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
 from bayplan.plugins.node_resources.node_resources_balanced_allocation import (
     NodeResourcesBalancedAllocation,
     ResultingBalance,
@@ -83,6 +84,10 @@ class Handle:
     """The pod groups, where pods are grouped."""
 
 
+def _device_amounts(handle: Handle) -> DeviceAmounts:
+    return DeviceAmounts(handle.listers, handle.nodes, handle.index)
+
+
 _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     SchedulingGates: lambda args, handle: SchedulingGates(),
     PrioritySort: lambda args, handle: PrioritySort(),
@@ -93,7 +98,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     ),
     NodeAffinity: lambda args, handle: NodeAffinity(args, handle.index),
     NodePorts: lambda args, handle: NodePorts(handle.nodes),
-    NodeResourcesFit: lambda args, handle: NodeResourcesFit(args, ExtendedResources(handle.listers)),
+    NodeResourcesFit: lambda args, handle: NodeResourcesFit(args, _device_amounts(handle)),
     VolumeRestrictions: lambda args, handle: VolumeRestrictions(handle.nodes, handle.listers),
     NodeVolumeLimits: lambda args, handle: NodeVolumeLimits(
         handle.nodes, handle.listers, scaling=handle.gates.enabled("VolumeLimitScaling")
@@ -125,7 +130,9 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
         args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock, groups=handle.groups
     ),
     NodeResourcesBalancedAllocation: lambda args, handle: (
-        ResultingBalance(args) if args.measure is BalanceMeasure.RESULT else NodeResourcesBalancedAllocation(args)
+        ResultingBalance(args)
+        if args.measure is BalanceMeasure.RESULT
+        else NodeResourcesBalancedAllocation(args, _device_amounts(handle))
     ),
     ImageLocality: lambda args, handle: ImageLocality(handle.nodes),
     DefaultBinder: lambda args, handle: DefaultBinder(),

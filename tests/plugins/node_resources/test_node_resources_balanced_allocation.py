@@ -1,5 +1,6 @@
 import pytest
 from tests.builders import make_node, make_pod, make_pod_info
+from tests.plugins.node_resources.no_devices import NO_DEVICES
 from tests.plugins.scenes import Scene, sign
 
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs, ResourceSpec
@@ -11,7 +12,7 @@ GPU = "example.com/gpu"
 
 def balanced(*names: str) -> NodeResourcesBalancedAllocation:
     resources = tuple(ResourceSpec(name) for name in names or ("cpu", "memory"))
-    return NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs(resources))
+    return NodeResourcesBalancedAllocation(NodeResourcesBalancedAllocationArgs(resources), NO_DEVICES)
 
 
 # kube-scheduler 1.36.3 gave these scores.

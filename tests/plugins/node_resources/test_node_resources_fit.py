@@ -2,9 +2,9 @@ from typing import Any
 
 import pytest
 from tests.builders import make_container, make_node, make_pod, make_pod_info
+from tests.plugins.node_resources.no_devices import NO_DEVICES
 from tests.plugins.scenes import Scene, hint, sign
 
-from bayplan.cache.listers import Listers
 from bayplan.config.types import (
     NodeResourcesFitArgs,
     ResourceSpec,
@@ -20,7 +20,6 @@ from bayplan.framework.cluster_event import (
     NODE_ALLOCATABLE,
     TARGET_POD_SCALE_DOWN,
 )
-from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.node_resources.resource_scoring import shape_table
 
@@ -39,11 +38,11 @@ def fit(kind: ScoringStrategyType = LEAST, shape: Any = (), **weights: int) -> N
     resources = tuple(ResourceSpec(names.get(name, name), weight) for name, weight in weights.items())
     points = tuple(UtilizationShapePoint(*point) for point in shape)
     strategy = ScoringStrategy(kind, resources or (ResourceSpec("cpu"), ResourceSpec("memory")), points)
-    return NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), ExtendedResources(Listers()))
+    return NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), NO_DEVICES)
 
 
 def filtered(pod, node, *placed, args=NodeResourcesFitArgs()):  # noqa: B008  # immutable
-    found = Scene(node, *placed).rejections(NodeResourcesFit(args, ExtendedResources(Listers())), pod)
+    found = Scene(node, *placed).rejections(NodeResourcesFit(args, NO_DEVICES), pod)
     return found.get(node.metadata.name)
 
 
@@ -175,7 +174,7 @@ def test_several_strategies_add_up_by_their_weights():
         WeightedStrategy(3, ScoringStrategy(MOST, (ResourceSpec("cpu"),))),
         WeightedStrategy(2, ScoringStrategy(LEAST, (ResourceSpec("memory"),))),
     )
-    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategies=strategies), ExtendedResources(Listers()))
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategies=strategies), NO_DEVICES)
     scene = Scene(make_node("n", cpu="4", memory="4Gi"), make_node("m", cpu="8", memory="4Gi"))
     pod = make_pod(cpu="2", memory="1Gi")
     assert scene.scores(plugin, pod) == {"n": 3 * 50 + 2 * 75, "m": 3 * 25 + 2 * 75}
@@ -212,7 +211,7 @@ def test_overcommitted_nodes_score_as_full():
 def test_a_resource_listed_twice_counts_twice():
     scene = Scene(make_node(cpu="4", memory="4Gi"))
     strategy = ScoringStrategy(MOST, (ResourceSpec("cpu"), ResourceSpec("cpu"), ResourceSpec("memory")))
-    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), ExtendedResources(Listers()))
+    plugin = NodeResourcesFit(NodeResourcesFitArgs(scoring_strategy=strategy), NO_DEVICES)
     assert scene.score(plugin, make_pod(cpu="4", memory="0")) == 66
 
 

@@ -104,6 +104,7 @@ class DynamicResources:
         self._index = index
         self._cache = cache
         self._extended = extended
+        self._class_changes = extended.changes
         self._clock = clock
         self._packs = args.device_choice is DeviceChoice.LEAST_LEFT_OVER
         self._points = shape_table(args.shape).tolist() if args.shape else None
@@ -114,7 +115,7 @@ class DynamicResources:
 
     @property
     def sign_version(self) -> int:
-        return self._extended.version
+        return self._class_changes.position
 
     def sign_inputs(self, pod: PodInfo) -> object:
         return self._extended.asked_by(pod)

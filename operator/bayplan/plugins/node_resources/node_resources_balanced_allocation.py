@@ -14,6 +14,7 @@ from bayplan.cache.resources import is_scalar
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import SKIP, SUCCESS, Reads, Status, Traits
+from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
 from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, resource_columns
 
 _Fractions = NDArray[np.float64]
@@ -29,10 +30,14 @@ class NodeResourcesBalancedAllocation:
     name: ClassVar[str] = "NodeResourcesBalancedAllocation"
     traits: ClassVar[Traits] = Traits(reads=Reads.USAGE)
 
-    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, devices: DeviceAmounts) -> None:
         self._resources = tuple(resource.name for resource in args.resources)
+        self._scalars = frozenset(filter(is_scalar, self._resources))
+        self._devices = devices
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
+        if self._devices.concerns(pod, self._resources):
+            return None
         amounts = pod.requests.amounts
         return tuple(amounts.get(name, 0) for name in self._resources)
 
@@ -48,15 +53,14 @@ class NodeResourcesBalancedAllocation:
         present: list[NDArray[np.bool_] | None] = []
         for name in self._resources:
             wanted = pod.requests.amounts.get(name, 0)
-            column = nodes.allocatable.get(name)
+            taken, column = self._columns(name, wanted, nodes)
             if column is None or (wanted == 0 and is_scalar(name)):
                 continue
             allocatable = column[rows]
-            taken = nodes.requested.get(name)
             used = np.zeros(len(rows), dtype=np.int64) if taken is None else taken[rows]
             # Two lines at once: without the pod, and with it.
             both = used + np.array(((0,), (wanted,)), dtype=np.int64)
-            if nodes.all_have(name):
+            if column is nodes.allocatable.get(name) and nodes.all_have(name):
                 present.append(None)
             else:
                 present.append(allocatable > 0)
@@ -73,9 +77,10 @@ class NodeResourcesBalancedAllocation:
             return [0] * len(rows)
         columns: list[tuple[Column, Column | None, int]] = []
         for name in self._resources:
-            wanted, column = amounts.get(name, 0), nodes.allocatable.get(name)
+            wanted = amounts.get(name, 0)
+            taken, column = self._columns(name, wanted, nodes)
             if column is not None and (wanted or not is_scalar(name)):
-                columns.append((column, nodes.requested.get(name), wanted))
+                columns.append((column, taken, wanted))
         half = MAX_NODE_SCORE // 2
         scores: list[int] = []
         for row in rows:
@@ -89,6 +94,11 @@ class NodeResourcesBalancedAllocation:
                     with_pod.append(min(float(used + wanted) / allocatable, 1.0))
             scores.append(half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2)
         return scores
+
+    def _columns(self, name: str, wanted: int, nodes: NodeTable) -> tuple[Column | None, Column | None]:
+        """Return what is taken of a resource and what there is; of devices where a DeviceClass provides it."""
+        by_devices = self._devices.columns(name) if wanted and name in self._scalars else None
+        return (nodes.requested.get(name), nodes.allocatable.get(name)) if by_devices is None else by_devices
 
 
 def _balance_of_row(fractions: Sequence[float]) -> int:

@@ -12,7 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, node_allocatable
-from bayplan.config.types import NodeResourcesFitArgs, ScoringStrategy
+from bayplan.config.types import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
 from bayplan.framework.causes import Detail, Shortage
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
@@ -26,8 +26,16 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.interface import CycleState, PreFilterResult, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, ResourceScore, Status, Traits
-from bayplan.plugins.extended_resources import PREFIX, ExtendedResources
-from bayplan.plugins.node_resources.resource_scoring import Scorer, points_of_ten, resource_columns, share_of, sums_of
+from bayplan.plugins.extended_resources import PREFIX
+from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
+from bayplan.plugins.node_resources.resource_scoring import (
+    ResourceColumns,
+    Scorer,
+    points_of_ten,
+    resource_columns,
+    share_of,
+    sums_of,
+)
 
 
 def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int) -> Detail:
@@ -41,7 +49,9 @@ def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int) -> Deta
     return Detail(asked > free, tell)
 
 
-def resource_scores(strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
+def resource_scores(
+    strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, row: int, devices: DeviceAmounts
+) -> list[ResourceScore]:
     """Return what each resource that counts for the pod adds to the score of a row.
 
     The formulas are those of the score itself, asked about one resource at a time.
@@ -49,7 +59,7 @@ def resource_scores(strategy: ScoringStrategy, pod: PodInfo, nodes: NodeTable, r
     scores: list[ResourceScore] = []
     scorer = Scorer(strategy)
     for resource in strategy.resources:
-        columns = resource_columns([resource], pod, nodes)
+        columns = resource_columns([resource], pod, nodes, devices=devices)
         for column in columns:
             after, allocatable = column.on_row(row)
             if allocatable <= 0:
@@ -81,13 +91,16 @@ class NodeResourcesFit:
         without_pre_filter='error reading "PreFilterNodeResourcesFit" from cycleState: not found',
     )
 
-    def __init__(self, args: NodeResourcesFitArgs, extended: ExtendedResources) -> None:
-        self._extended = extended
+    def __init__(self, args: NodeResourcesFitArgs, devices: DeviceAmounts) -> None:
+        self._devices = devices
+        self._extended = devices.extended
+        self._class_changes = devices.extended.changes
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
         self._resources = tuple(strategy.resources)
         self._strategies = [each.strategy for each in args.scoring_strategies] or [strategy]
+        self._scored = tuple(each.name for strategy in self._strategies for each in strategy.resources)
         self._shape = () if args.scoring_strategies else strategy.shape
         self._scorer = Scorer(strategy)
         self._several = tuple(
@@ -95,6 +108,8 @@ class NodeResourcesFit:
         )
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
+        if self._devices.concerns(pod, self._scored):
+            return None
         requests = pod.requests
         amounts = (*sorted(requests.amounts.items()), *self._extended.asked_by(pod))
         if requests.scoring_amounts is requests.amounts:
@@ -104,7 +119,7 @@ class NodeResourcesFit:
 
     @property
     def sign_version(self) -> int:
-        return self._extended.version
+        return self._class_changes.position
 
     def sign_inputs(self, pod: PodInfo) -> object:
         return self._extended.asked_by(pod)
@@ -136,9 +151,10 @@ class NodeResourcesFit:
     def filter_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         count, allowed = nodes.pod_count, nodes.allowed_pods
         codes = [int(count.item(row) >= allowed.item(row)) for row in rows]
+        by_devices = self._extended.classes
         for name, amount in state.get(self.name) or self._needed(pod):
             column, taken = nodes.allocatable.get(name), nodes.requested.get(name)
-            is_by_devices = name in self._extended.classes
+            is_by_devices = name in by_devices
             for index, row in enumerate(rows):
                 allocatable = 0 if column is None else column.item(row)
                 if not allocatable and is_by_devices:
@@ -166,18 +182,18 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         if not self._several:
-            return self._scorer.score(resource_columns(self._resources, pod, nodes), rows)
+            return self._scorer.score(self._columns(self._resources, pod, nodes), rows)
         total = np.zeros(len(rows), dtype=np.int64)
         for weight, resources, each in self._several:
-            total += weight * each.score(resource_columns(resources, pod, nodes), rows)
+            total += weight * each.score(self._columns(resources, pod, nodes), rows)
         return total
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         if not self._several:
-            return self._scorer.score_few(resource_columns(self._resources, pod, nodes), rows)
+            return self._scorer.score_few(self._columns(self._resources, pod, nodes), rows)
         total = [0] * len(rows)
         for weight, resources, each in self._several:
-            scores = each.score_few(resource_columns(resources, pod, nodes), rows)
+            scores = each.score_few(self._columns(resources, pod, nodes), rows)
             total = [so_far + weight * score for so_far, score in zip(total, scores, strict=True)]
         return total
 
@@ -216,10 +232,10 @@ class NodeResourcesFit:
     def points_of_ten(self, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         if not self._shape:
             return []
-        return points_of_ten(self._shape, resource_columns(self._resources, pod, nodes), rows)
+        return points_of_ten(self._shape, self._columns(self._resources, pod, nodes), rows)
 
     def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
-        return [score for each in self._strategies for score in resource_scores(each, pod, nodes, row)]
+        return [score for each in self._strategies for score in resource_scores(each, pod, nodes, row, self._devices)]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         return (
@@ -230,6 +246,9 @@ class NodeResourcesFit:
             EventRegistration(NODE_ALLOCATABLE, hint(self._node_may_fit, new=Node)),
             EventRegistration(DEVICE_CLASS_ADD_OR_UPDATE, hint(_class_may_help, new=DeviceClass)),
         )
+
+    def _columns(self, resources: Sequence[ResourceSpec], pod: PodInfo, nodes: NodeTable) -> Sequence[ResourceColumns]:
+        return resource_columns(resources, pod, nodes, devices=self._devices)
 
     def _is_ours(self, name: str, nodes: NodeTable, rows: Rows | slice) -> NDArray[np.bool_]:
         """Return where a resource is counted here: everywhere, or where devices do not provide it."""

@@ -15,6 +15,7 @@ from bayplan.cache.resources import CPU, MEMORY, PODS, is_scalar
 from bayplan.config.strategies import WeightedResource
 from bayplan.config.types import ResourceSpec, ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
+from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
 
 _Amounts = NDArray[np.int64]
 _Number = TypeVar("_Number", int, _Amounts)
@@ -53,11 +54,17 @@ def what_counts(pod: PodInfo, resources: Sequence[WeightedResource]) -> Hashable
 
 
 def resource_columns(
-    resources: Sequence[ResourceSpec | WeightedResource], pod: PodInfo, nodes: NodeTable, *, asked_only: bool = True
+    resources: Sequence[ResourceSpec | WeightedResource],
+    pod: PodInfo,
+    nodes: NodeTable,
+    *,
+    asked_only: bool = True,
+    devices: DeviceAmounts | None = None,
 ) -> list[ResourceColumns]:
     """Give what to score by for each of `resources` that counts for this pod.
 
-    Of extended resources only those count that the pod asks for, unless `asked_only` is false.
+    Of extended resources only those count that the pod asks for, unless `asked_only` is false. Where a DeviceClass
+    provides one, what counts are the `devices`, if given.
     """
     columns: list[ResourceColumns] = []
     requests = pod.requests
@@ -71,6 +78,9 @@ def resource_columns(
         else:
             taken, wanted = nodes.requested.get(name), requests.scoring_amounts.get(name, 0)
             if asked_only and wanted == 0 and is_scalar(name):
+                continue
+            if devices is not None and (counted := devices.columns(name)) is not None:
+                columns.append(ResourceColumns(counted[0], min(wanted, MAX_AMOUNT), counted[1], False, resource.weight))
                 continue
         column = nodes.allocatable.get(name) if name != PODS else None
         if column is not None:
