@@ -53,7 +53,9 @@ class NodeResourcesBalancedAllocation:
         present: list[NDArray[np.bool_] | None] = []
         for name in self._resources:
             wanted = pod.requests.amounts.get(name, 0)
-            taken, column = self._columns(name, wanted, nodes)
+            taken, column = nodes.requested.get(name), nodes.allocatable.get(name)
+            if name in self._scalars and wanted and (by_devices := self._devices.columns(name)):
+                taken, column = by_devices
             if column is None or (wanted == 0 and is_scalar(name)):
                 continue
             allocatable = column[rows]
@@ -78,7 +80,9 @@ class NodeResourcesBalancedAllocation:
         columns: list[tuple[Column, Column | None, int]] = []
         for name in self._resources:
             wanted = amounts.get(name, 0)
-            taken, column = self._columns(name, wanted, nodes)
+            taken, column = nodes.requested.get(name), nodes.allocatable.get(name)
+            if name in self._scalars and wanted and (by_devices := self._devices.columns(name)):
+                taken, column = by_devices
             if column is not None and (wanted or not is_scalar(name)):
                 columns.append((column, taken, wanted))
         half = MAX_NODE_SCORE // 2
@@ -94,11 +98,6 @@ class NodeResourcesBalancedAllocation:
                     with_pod.append(min(float(used + wanted) / allocatable, 1.0))
             scores.append(half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2)
         return scores
-
-    def _columns(self, name: str, wanted: int, nodes: NodeTable) -> tuple[Column | None, Column | None]:
-        """Return what is taken of a resource and what there is; of devices where a DeviceClass provides it."""
-        by_devices = self._devices.columns(name) if wanted and name in self._scalars else None
-        return (nodes.requested.get(name), nodes.allocatable.get(name)) if by_devices is None else by_devices
 
 
 def _balance_of_row(fractions: Sequence[float]) -> int:

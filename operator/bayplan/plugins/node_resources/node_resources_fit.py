@@ -12,7 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_extended, node_allocatable
-from bayplan.config.types import NodeResourcesFitArgs, ResourceSpec, ScoringStrategy
+from bayplan.config.types import NodeResourcesFitArgs, ScoringStrategy
 from bayplan.framework.causes import Detail, Shortage
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
@@ -29,7 +29,6 @@ from bayplan.framework.status import SUCCESS, Code, Codes, Reads, Reason, Resour
 from bayplan.plugins.extended_resources import PREFIX
 from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
 from bayplan.plugins.node_resources.resource_scoring import (
-    ResourceColumns,
     Scorer,
     points_of_ten,
     resource_columns,
@@ -182,18 +181,18 @@ class NodeResourcesFit:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         if not self._several:
-            return self._scorer.score(self._columns(self._resources, pod, nodes), rows)
+            return self._scorer.score(resource_columns(self._resources, pod, nodes, devices=self._devices), rows)
         total = np.zeros(len(rows), dtype=np.int64)
         for weight, resources, each in self._several:
-            total += weight * each.score(self._columns(resources, pod, nodes), rows)
+            total += weight * each.score(resource_columns(resources, pod, nodes, devices=self._devices), rows)
         return total
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         if not self._several:
-            return self._scorer.score_few(self._columns(self._resources, pod, nodes), rows)
+            return self._scorer.score_few(resource_columns(self._resources, pod, nodes, devices=self._devices), rows)
         total = [0] * len(rows)
         for weight, resources, each in self._several:
-            scores = each.score_few(self._columns(resources, pod, nodes), rows)
+            scores = each.score_few(resource_columns(resources, pod, nodes, devices=self._devices), rows)
             total = [so_far + weight * score for so_far, score in zip(total, scores, strict=True)]
         return total
 
@@ -232,7 +231,7 @@ class NodeResourcesFit:
     def points_of_ten(self, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         if not self._shape:
             return []
-        return points_of_ten(self._shape, self._columns(self._resources, pod, nodes), rows)
+        return points_of_ten(self._shape, resource_columns(self._resources, pod, nodes, devices=self._devices), rows)
 
     def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
         return [score for each in self._strategies for score in resource_scores(each, pod, nodes, row, self._devices)]
@@ -246,9 +245,6 @@ class NodeResourcesFit:
             EventRegistration(NODE_ALLOCATABLE, hint(self._node_may_fit, new=Node)),
             EventRegistration(DEVICE_CLASS_ADD_OR_UPDATE, hint(_class_may_help, new=DeviceClass)),
         )
-
-    def _columns(self, resources: Sequence[ResourceSpec], pod: PodInfo, nodes: NodeTable) -> Sequence[ResourceColumns]:
-        return resource_columns(resources, pod, nodes, devices=self._devices)
 
     def _is_ours(self, name: str, nodes: NodeTable, rows: Rows | slice) -> NDArray[np.bool_]:
         """Return where a resource is counted here: everywhere, or where devices do not provide it."""
