@@ -140,12 +140,18 @@ class Allocator:
         self._nodes: dict[Reads, NodeKinds] = {}
 
     def allocate(
-        self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float], *, packs: bool = False
+        self,
+        claims: Sequence[ResourceClaim],
+        nodes: Sequence[Node],
+        now: Callable[[], float],
+        *,
+        seconds: float = ATTEMPT_SECONDS,
+        packs: bool = False,
     ) -> list[Grant | Refusal]:
         """Answer for each node, in order: that it has devices for all claims, or why not.
 
         The devices are upstream's, unless it `packs`: then those that leave least over. `now` is a clock in seconds.
-        When the attempt's time is over, nodes without an answer are refused for that.
+        When so many `seconds` are over, nodes without an answer are refused for that.
 
         Raises:
             AllocationError: the claims, or what they name, make any answer impossible.
@@ -155,7 +161,9 @@ class Allocator:
         reads = reads_of(claims, self._classes, self._compile)
         too_late: _Solution | Refusal = _TIMED_OUT
         ask = partial(self._answer, claims, reads, packs=packs)
-        found = self._by_kind(nodes, reads, now, ask, too_late, answers=self._answers(claims, packs=packs))
+        found = self._by_kind(
+            nodes, reads, now, ask, too_late, answers=self._answers(claims, packs=packs), seconds=seconds
+        )
         return [
             solution if isinstance(solution, Refusal) else Grant(node.metadata.name, claims, pools, solution)
             for node, (pools, solution) in zip(nodes, found, strict=True)
@@ -179,9 +187,10 @@ class Allocator:
         too_late: T,
         *,
         answers: dict[Hashable, T],
+        seconds: float = ATTEMPT_SECONDS,
     ) -> Iterator[tuple[Sequence[Pool], T]]:
         """Give the pools of each node and what was answered on the first of its kind, as long as there is time."""
-        end = now() + ATTEMPT_SECONDS
+        end = now() + seconds
         kinds = self._kinds_by(reads)
         for node in nodes:
             known = kinds.known(node)

@@ -1,5 +1,8 @@
 """Where a pod with claims can run, and what it is told otherwise."""
 
+from datetime import timedelta
+from itertools import count
+
 import pytest
 from msgspec.structs import replace
 from tests.builders import make_node
@@ -10,9 +13,15 @@ from bayplan.api.claim_objects import AllocatedDeviceStatus, DeviceCondition, Re
 from bayplan.api.device_objects import DeviceClass
 from bayplan.api.meta_objects import OwnerReference
 from bayplan.api.objects import PodResourceClaim
+from bayplan.cache.node_index import NodeIndex
 from bayplan.config.load import default_configuration
+from bayplan.config.types import DynamicResourcesArgs
 from bayplan.explain.explain import Explainer
 from bayplan.explain.trace import trace_of
+from bayplan.framework.status import Afterwards, Code
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.scheduler.decision import Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
@@ -98,6 +107,26 @@ def test_a_claim_that_cannot_be_asked_for_ends_the_attempt_with_an_error():
 def test_a_pod_that_no_node_could_take_anyway_is_not_told_of_a_broken_claim():
     world = DeviceWorld(claim("c", {**exactly("r"), "exactly": {**exactly("r")["exactly"], "allocationMode": "Some"}}))
     assert "2 Insufficient cpu" in world.outcome(claiming("c", cpu="99"))
+
+
+@pytest.mark.parametrize(("milliseconds", "is_enough"), [(30, False), (150, True), (0, True)])
+def test_a_search_ends_after_the_filter_timeout_if_that_is_less_than_an_attempt_has(milliseconds, is_enough):
+    world, pod, state = DeviceWorld(claim()), claiming("c"), {}
+    nodes, listers, ticks = world.cache.nodes, world.cache.listers, count()
+    plugin = DynamicResources(
+        DynamicResourcesArgs(filter_timeout=timedelta(milliseconds=milliseconds)),
+        nodes,
+        NodeIndex(nodes),
+        ClaimCache.shared(listers),
+        ExtendedResources(listers),
+        afterwards=Afterwards(),
+        clock=lambda: next(ticks) * 0.02,
+    )
+    plugin.pre_filter(state, pod, nodes)
+    (second,) = plugin.filter(state, pod, nodes, nodes.rows())[1:]
+    assert second == (Code.SUCCESS if is_enough else Code.ERROR)
+    texts = [reason.text for reason in plugin.reasons(state, pod, nodes, nodes.rows()) if reason.holds[1]]
+    assert texts == ([] if is_enough else ["node n2: timed out trying to allocate devices"])
 
 
 def test_a_claim_that_has_devices_is_followed_to_its_node():

@@ -13,7 +13,7 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DeviceChoice, DynamicResourcesArgs
-from bayplan.devices.allocator import Grant, Refusal
+from bayplan.devices.allocator import ATTEMPT_SECONDS, Grant, Refusal
 from bayplan.devices.device_counts import DeviceCount
 from bayplan.devices.requests import AllocationError
 from bayplan.framework.causes import Detail, same_for_all, told
@@ -100,6 +100,7 @@ class DynamicResources:
         clock: Callable[[], float],
     ) -> None:
         self._binding_seconds = seconds = args.binding_timeout.total_seconds()
+        self._filter_seconds = min(args.filter_timeout.total_seconds() or ATTEMPT_SECONDS, ATTEMPT_SECONDS)
         self._nodes = nodes
         self._index = index
         self._cache = cache
@@ -226,7 +227,8 @@ class DynamicResources:
                 claims.unavailable[claim.metadata.uid] = claim
         given: Sequence[Grant | Refusal | None] = ()
         problem = ""
-        allocate = partial(self._cache.allocator().allocate, now=self._clock, packs=self._packs)
+        allocator, seconds = self._cache.allocator(), self._filter_seconds
+        allocate = partial(allocator.allocate, now=self._clock, seconds=seconds, packs=self._packs)
         try:
             given = claims.ask(nodes, rows, allocate)
         except AllocationError as error:
