@@ -27,6 +27,7 @@ EXPECTED = {
         "Node UPDATE_NODE_ALLOCATABLE",
         "AssignedPod UPDATE_POD_SCALE_DOWN",
         "TargetPod UPDATE_POD_SCALE_DOWN",
+        *("DeviceClass ADD", "DeviceClass UPDATE"),
     },
     "NodeUnschedulable": {"Node ADD", "Node UPDATE_NODE_TAINT", "TargetPod UPDATE_POD_TOLERATION"},
     "NodeVolumeLimits": {
