@@ -195,8 +195,8 @@ def page(monkeypatch, capsys):
                 self.start = lambda: target(*args)
 
         monkeypatch.setattr("bayplan.web.serve.serve", serve)
-        monkeypatch.setattr("bayplan.cli.browser.threading.Thread", Thread)
-        monkeypatch.setattr("bayplan.cli.browser.webbrowser.get", get)
+        monkeypatch.setattr("bayplan.web.serve.threading.Thread", Thread)
+        monkeypatch.setattr("bayplan.web.serve.webbrowser.get", get)
         assert demo("--web", "--pods", "30", *arguments) == 0
         return served, capsys.readouterr().out.splitlines()
 

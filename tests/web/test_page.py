@@ -9,7 +9,7 @@ import pytest
 from tests.web.answering import SaysEverywhere
 from tests.web.pictures import MOST_BYTES, Pictures
 
-from bayplan.cli.browser import opener
+from bayplan.web.serve import opener
 
 HOSTILE = [
     "<script>window.harmed=1</script>",
@@ -253,7 +253,7 @@ def test_the_file_that_a_browser_is_started_with_leads_it_to_the_page(chromium, 
     server = served(SaysEverywhere("x"), {"mode": "live", "title": "x", "skipped": 0})
     server.refresh(1.0)
     started = Queue()
-    monkeypatch.setattr("bayplan.cli.browser.webbrowser.get", lambda: SimpleNamespace(open=started.put))
+    monkeypatch.setattr("bayplan.web.serve.webbrowser.get", lambda: SimpleNamespace(open=started.put))
     with chromium.new_context() as context, opener("bayplan web", browser=True) as opened:
         opened(server.address)
         file = started.get(timeout=60)

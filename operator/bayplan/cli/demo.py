@@ -87,8 +87,7 @@ def demo(flags: _Flags) -> None:
 
 def _open_page(comparison: "StrategyComparison", *, browser: bool) -> None:
     """Serve the page until Ctrl-C, on this machine alone; opened in a browser if that is wanted and there is one."""
-    from bayplan.cli.browser import opener  # noqa: PLC0415
-    from bayplan.web.serve import loopback_socket, serve  # noqa: PLC0415
+    from bayplan.web.serve import loopback_socket, opener, serve  # noqa: PLC0415
     from bayplan.web.sources import SnapshotSource  # noqa: PLC0415
 
     configuration, objects = comparison.filled_and_packed()
