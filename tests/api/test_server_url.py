@@ -2,7 +2,7 @@
 
 import pytest
 
-from bayplan.api.server_url import without_userinfo
+from bayplan.api.kubeconfig import without_userinfo
 
 
 @pytest.mark.parametrize(

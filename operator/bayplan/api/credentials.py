@@ -11,9 +11,15 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kubeconfig import PemSource, is_address, proxy_from_environment, read_context
+from bayplan.api.kubeconfig import (
+    PemSource,
+    checked_url,
+    is_address,
+    proxy_from_environment,
+    read_context,
+    without_userinfo,
+)
 from bayplan.api.reloaded_files import ReloadedFiles
-from bayplan.api.server_url import checked_url, without_userinfo
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
 from bayplan.api.trust import load_identity, verifying_context
 

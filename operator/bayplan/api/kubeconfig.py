@@ -1,12 +1,13 @@
-"""kubeconfig files: found, merged as kubectl merges them, and cut down to one context; and the proxy to its server."""
+"""kubeconfig files: found, merged as kubectl does, cut down to one context; and the URL and proxy of its server."""
 
 import base64
 import binascii
 import ipaddress
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import yaml
@@ -205,3 +206,30 @@ def _excludes(rule: str, host: str, port: int | None) -> bool:
     if rule.startswith((".", "*")):
         return host.endswith(f".{suffix}")
     return host == suffix or host.endswith(f".{suffix}")
+
+
+_USERINFO: Final = re.compile(r"\A([^/?#]*//)[^/?#]*@")
+
+
+def checked_url(url: str, label: str) -> str:
+    """Return `url` if it is one of http or https with a host.
+
+    Raises:
+        CredentialsError: it is not; names `label` and does not quote the URL, which may hold a password.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port or 0) >= 0
+    except ValueError:
+        usable = False
+    if not usable or any(character <= " " for character in url):
+        raise CredentialsError(f"{label}: expected a URL with http or https")
+    return url
+
+
+def without_userinfo(url: str) -> str:
+    """Return `url` without the user and the password before its host, fit for logs, labels and messages.
+
+    All else stays as it was written, also in what is no URL: a configuration that was printed reads back equal.
+    """
+    return _USERINFO.sub(r"\1", url)

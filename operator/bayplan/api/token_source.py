@@ -18,8 +18,7 @@ from urllib.parse import quote_plus
 import aiohttp
 
 from bayplan.api.errors import CredentialsError
-from bayplan.api.kubeconfig import Entry
-from bayplan.api.server_url import without_userinfo
+from bayplan.api.kubeconfig import Entry, without_userinfo
 from bayplan.api.timestamps import parse_time
 from bayplan.api.trust import verifying_context
 

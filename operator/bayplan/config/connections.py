@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
 
-from bayplan.api.server_url import without_userinfo
+from bayplan.api.kubeconfig import without_userinfo
 from bayplan.config.document import UnreadableFileError, read_file
 from bayplan.config.errors import ConfigurationError, FieldError, child, invalid, item, required
 from bayplan.config.fields import Fields, format_duration, required_name
