@@ -120,3 +120,17 @@ async def test_a_pod_without_a_group_has_none():
     scene = scene_with()
     scene.pod("p0")
     assert (await scene.explain("p0"))["group"] is None
+
+
+async def test_the_gang_that_is_tried_before_is_told_once_and_by_its_name():
+    scene = scene_with(least=2)
+    scene.groups.set(make_pod_group("first", least=2))
+    for name, group in (("f0", "first"), ("f1", "first"), ("p0", "g"), ("p1", "g")):
+        scene.pod(name, group=group)
+    ahead = (await scene.explain("p1"))["ahead"]
+    assert [(each["name"], each["group"]) for each in ahead] == [("f0", "first")]
+    assert await first_line(scene, "p1") == (
+        "default/p1: waits to be tried, fits on n0 now; pod group default/first is ahead"
+    )
+    scene.pod("single")
+    assert [each["group"] for each in (await scene.explain("single"))["ahead"]] == ["first", "g"]

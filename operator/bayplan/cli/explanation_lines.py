@@ -11,7 +11,15 @@ from msgspec import UNSET
 from bayplan.cli.queue import waiting_pods
 from bayplan.explain.explanation import Explanation, change_text, group_text, lines
 from bayplan.framework.causes import Pinned, listed, shown
-from bayplan.live.answers import DecisionItem, ExplanationAnswer, GroupItem, PodName, QueueItem, SimulationAnswer
+from bayplan.live.answers import (
+    DecisionItem,
+    ExplanationAnswer,
+    GroupItem,
+    PodAhead,
+    PodName,
+    QueueItem,
+    SimulationAnswer,
+)
 from bayplan.shown_text import counted, shortened
 
 if TYPE_CHECKING:
@@ -41,8 +49,7 @@ def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
         nomination = answer.nomination
         yield f"  nominated: to {shown(nomination.node)} for {nomination.age_seconds:.0f} s"
     if answer.ahead:
-        ahead = ", ".join(f"{shown(f'{each.namespace}/{each.name}')} ({each.priority})" for each in answer.ahead)
-        yield f"  ahead: {ahead}"
+        yield f"  ahead: {', '.join(f'{_ahead(each)} ({each.priority})' for each in answer.ahead)}"
     if answer.woken_by:
         yield f"  woken by: {_events(answer)}"
     for attempt in answer.attempts:
@@ -116,13 +123,17 @@ def _named(pod: PodName) -> str:
     return shown(f"{pod.namespace}/{pod.name}")
 
 
+def _ahead(pod: PodAhead) -> str:
+    return _named(pod) if pod.group is None else f"pod group {shown(f'{pod.namespace}/{pod.group}')}"
+
+
 def _tried_again(answer: ExplanationAnswer, node: str) -> str:
     """Say of a pod that fits on `node` what keeps it from being there."""
     last = answer.attempts[-1].message if answer.attempts else ""
     if failed := re.match(r'running (?:Pre)?Bind plugin "[^"]*": (.*)', last):
         ended = "was refused" if "status 4" in last else "failed"
         return f"waits to be tried again, its bind {ended}: {shortened(failed[1], _LONGEST_MESSAGE)}"
-    behind = f"; {shown(f'{answer.ahead[0].namespace}/{answer.ahead[0].name}')} is ahead" if answer.ahead else ""
+    behind = f"; {_ahead(answer.ahead[0])} is ahead" if answer.ahead else ""
     return f"waits to be tried, fits on {node} now{behind}"
 
 

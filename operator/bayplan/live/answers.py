@@ -187,9 +187,10 @@ class DecisionsAnswer(_Answer, frozen=True):
 
 
 class PodAhead(PodName, frozen=True):
-    """A pod that is tried earlier."""
+    """A pod that is tried earlier, the first of its pod group if it names one."""
 
     priority: int
+    group: str | None = None
 
 
 class WakingEvent(_Answer, frozen=True):

@@ -226,16 +226,24 @@ class WaitingPodsCopy:
         )
 
     def of_pod(self, queued: QueuedPodInfo) -> tuple[QueueItem | None, list[PodAhead]]:
-        """Return where the pod stands, and the first of those that are tried before it; none while it is in flight."""
+        """Return where the pod stands, and the first of those that are tried before it; none while it is in flight.
+
+        Of a pod group the first one is told, and of its own none.
+        """
         mine = self._one(queued)
         if mine is None:
             return None, []
         as_active = self._sort_key(mine.pod, queued.timestamp), queued.sequence
         active = [each for each in self._standing() if each.queue == "active" and each.queued is not queued]
         before = [each for each in active if each.key < as_active]
+        firsts: dict[PodGroupKey | str, _Standing] = {}
+        for each in sorted(before, key=_place):
+            firsts.setdefault(group_key(each.pod.pod) or each.queued.uid, each)
+        own = group_key(mine.pod.pod)
+        others = [(key, each.pod) for key, each in firsts.items() if key != own][:MOST_AHEAD]
         ahead = [
-            PodAhead(each.pod.namespace, each.pod.name, each.pod.priority)
-            for each in nsmallest(MOST_AHEAD, before, key=_place)
+            PodAhead(pod.namespace, pod.name, pod.priority, key.name if isinstance(key, PodGroupKey) else None)
+            for key, pod in others
         ]
         is_active = mine.queue == "active"
         return self._item(mine, len(before) + 1 if is_active else None), ahead if mine.queue != "gated" else []
