@@ -1,5 +1,9 @@
 """Extended resources that a DeviceClass provides: where pods run, and the claim that is made for them."""
 
+import json
+from pathlib import Path
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.builders import make_container, make_node, make_pod_info
@@ -17,6 +21,7 @@ from tests.plugins.dynamic_resources.device_scene import (
 from bayplan.api.claim_objects import ClaimAnnotations, ResourceClaim
 from bayplan.api.device_objects import DeviceClass
 from bayplan.api.meta_objects import OwnerReference
+from bayplan.api.objects import Pod
 from bayplan.api.response import ApiResponse
 from bayplan.cache.listers import Listers
 from bayplan.framework.cluster_event import DEVICE_CLASS_ADD_OR_UPDATE, RESOURCE_CLAIM_ANY, QueueingHint
@@ -24,6 +29,8 @@ from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.extended_claim import requests_of
 from bayplan.plugins.extended_resources import ExtendedResources
 
+DATA = Path(__file__).parent / "data" / "extended_requests.json"
+"""What `record_extended` recorded of kube-scheduler 1.37.1."""
 GPU = "nvidia.com/gpu"
 IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
 MADE = "p-extended-resources-abcde"
@@ -256,6 +263,16 @@ def test_of_classes_for_one_resource_the_newest_counts_then_the_first_by_name():
     assert known.classes[GPU] == "b"
     listers.of(DeviceClass).delete("b")
     assert dict(known.classes) == {GPU: "c", "deviceclass.resource.kubernetes.io/c": "c"}
+
+
+@pytest.mark.parametrize("recorded", json.loads(DATA.read_text()))
+def test_requests_and_who_uses_them_are_those_of_kube_scheduler(recorded):
+    kinds = ("initContainers", "containers")
+    pod = msgspec.convert({"spec": {kind: recorded[kind] for kind in kinds}}, Pod)
+    asked = {name for kind in kinds for each in recorded[kind] for name in each["resources"]["requests"]}
+    requests, mappings = requests_of(pod, {name: "gpu" for name in (GPU, IMPLICIT) if name in asked})
+    assert msgspec.to_builtins(requests) == recorded["requests"]
+    assert mappings == recorded["mappings"]
 
 
 def test_init_containers_use_what_later_containers_have_and_share_what_is_lacking():
