@@ -1,20 +1,13 @@
 """What pods take on nodes, added up exactly, without the scheduler's code."""
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 
-from e2e.soak.seen import SeenPod
+from kubernetes.utils import parse_quantity
 
-_QUANTITY = re.compile(r"([+-]?[0-9.]+)(?:[eE]([+-]?[0-9]+)|([numkMGTPE]|[KMGTPE]i)?)")
-_UNITS = {
-    **{suffix: Fraction(1, 1000**power) for power, suffix in enumerate(("", "m", "u", "n"))},
-    **{suffix: Fraction(1000**power) for power, suffix in enumerate("kMGTPE", 1)},
-    **{f"{suffix}i": Fraction(1024**power) for power, suffix in enumerate("KMGTPE", 1)},
-}
+from e2e.soak.seen import SeenPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,24 +28,18 @@ class Amounts:
         return self.cpu <= room.cpu and self.memory <= room.memory and self.pods <= room.pods
 
 
-def _exact(quantity: str) -> Fraction:
-    match = _QUANTITY.fullmatch(quantity)
-    if match is None:
-        raise ValueError(f"not a quantity: {quantity!r}")
-    number, exponent, suffix = match.groups()
-    return Fraction(number) * (Fraction(10) ** int(exponent) if exponent else _UNITS[suffix or ""])
-
-
 @lru_cache(maxsize=4096)
 def milli_cpu(quantity: str) -> int:
     """A quantity in thousandths, rounded up as the scheduler has to."""
-    return math.ceil(_exact(quantity) * 1000)
+    amount: int = math.ceil(parse_quantity(quantity) * 1000)
+    return amount
 
 
 @lru_cache(maxsize=4096)
 def whole_bytes(quantity: str) -> int:
     """A quantity in whole bytes, rounded up."""
-    return math.ceil(_exact(quantity))
+    amount: int = math.ceil(parse_quantity(quantity))
+    return amount
 
 
 def amounts_of(pod: SeenPod) -> Amounts:

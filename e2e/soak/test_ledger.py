@@ -3,7 +3,7 @@
 import pytest
 
 from e2e.soak.ledger import Fate, Ledger
-from e2e.soak.room import Amounts, milli_cpu, whole_bytes
+from e2e.soak.room import Amounts
 from e2e.soak.seen import SeenPod, pod_decoder
 
 LIFETIME = 60.0
@@ -155,26 +155,3 @@ def test_a_creation_that_was_refused_is_expected_no_more_and_one_in_doubt_is(led
     ledger.refused("refused")
     ledger.replace([seen("refused"), seen("in-doubt")], 1.0)
     assert set(ledger.pods) == {"uid-in-doubt"}
-
-
-@pytest.mark.parametrize(
-    ("quantity", "milli", "whole"),
-    [
-        ("0", 0, 0),
-        ("1500m", 1500, 2),
-        ("0.1", 100, 1),
-        ("1n", 1, 1),
-        ("1e3", 1_000_000, 1000),
-        ("2E", 2 * 10**21, 2 * 10**18),
-        ("1.5Gi", 1_610_612_736_000, 1_610_612_736),
-        ("1Ki", 1_024_000, 1024),
-        ("129M", 129 * 10**9, 129 * 10**6),
-    ],
-)
-def test_quantities_are_added_up_exactly_and_rounded_up(quantity: str, milli: int, whole: int) -> None:
-    assert (milli_cpu(quantity), whole_bytes(quantity)) == (milli, whole)
-
-
-def test_what_is_no_quantity_is_not_counted_as_nothing() -> None:
-    with pytest.raises(ValueError, match="not a quantity: '1x'"):
-        milli_cpu("1x")

@@ -1,16 +1,12 @@
 """Tokens and certificates from exec plugins, and tokens from an OpenID provider."""
 
-import asyncio
 import base64
 import json
-from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from aiohttp import web
 from tests.api.credential_scene import EXEC_VERSION, kubeconfig, plugin, runs
 from tests.clock import Clock
-from tests.waiting import until
 
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import CredentialsError
@@ -76,64 +72,6 @@ async def test_an_exec_plugin_beside_the_kubeconfig_gets_its_arguments_and_envir
     }
     credentials = load_credentials(kubeconfig(tmp_path, user={"exec": spec}), environment={})
     assert await credentials.token() == "arg-env"
-
-
-def script(tmp_path, text):
-    """An exec plugin of shell lines."""
-    path = tmp_path / "script.sh"
-    path.write_text(f"#!/bin/sh\n{text}\n")
-    path.chmod(0o700)
-    entry = Entry("users[0].user", tmp_path, {"exec": {"apiVersion": EXEC_VERSION, "command": str(path)}})
-    return ExecPlugin(entry)
-
-
-async def test_an_exec_plugin_is_told_which_version_to_print_and_that_nobody_can_be_asked(tmp_path):
-    with pytest.raises(CredentialsError):
-        await script(tmp_path, f'printf %s "$KUBERNETES_EXEC_INFO" > {tmp_path}/info').issue()
-    assert json.loads((tmp_path / "info").read_text()) == {
-        "apiVersion": EXEC_VERSION,
-        "kind": "ExecCredential",
-        "spec": {"interactive": False},
-    }
-
-
-@pytest.mark.parametrize(
-    ("printed", "text"),
-    [
-        ("topsecret", "printed no JSON"),
-        ("", "printed no JSON"),
-        ("[" * 100_000, "printed no JSON"),
-        ('["topsecret"]', "printed no ExecCredential"),
-        ('{"kind": "ExecCredential", "apiVersion": "secret/v1", "status": {}}', "printed another apiVersion"),
-    ],
-)
-async def test_an_exec_plugin_that_prints_something_else_is_named_and_its_output_is_not_repeated(
-    tmp_path, printed, text
-):
-    (tmp_path / "printed").write_text(printed)
-    with pytest.raises(CredentialsError, match=text) as caught:
-        await script(tmp_path, f"cat {tmp_path}/printed").issue()
-    assert "secret" not in str(caught.value)
-
-
-async def test_an_exec_plugin_that_says_much_on_stderr_is_heard(tmp_path):
-    answer = json.dumps({"apiVersion": EXEC_VERSION, "kind": "ExecCredential", "status": {"token": "t"}})
-    (tmp_path / "noise").write_text("x" * 1_000_000)
-    assert (await script(tmp_path, f"cat {tmp_path}/noise >&2; echo '{answer}'").issue()).token == "t"
-
-
-async def test_an_exec_plugin_that_nobody_waits_for_any_more_is_ended(tmp_path):
-    started = tmp_path / "pid"
-    asked = asyncio.create_task(
-        script(tmp_path, f"echo $$ > {started}.new; mv {started}.new {started}; exec sleep 600").issue()
-    )
-    await until(started.exists)
-    process = Path("/proc") / started.read_text().strip()
-    assert process.exists()
-    asked.cancel()
-    with suppress(asyncio.CancelledError):
-        await asked
-    await until(lambda: not process.exists())
 
 
 def jwt(expires):

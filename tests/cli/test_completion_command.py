@@ -10,7 +10,7 @@ from tests.cli.test_main import ROOT, commands, exit_code, found
 
 from bayplan.config.flags import FILE_NAME, FILE_TEXT
 
-ENGINE = {"numpy", "msgspec", "yaml", "aiohttp", "kopf"}
+ENGINE = {"numpy", "msgspec", "yaml", "aiohttp", "kopf", "kubernetes"}
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -111,52 +110,25 @@ class ExecPlugin:
 
     async def issue(self) -> Issued:
         """Run the plugin and return what it printed; its stderr is not repeated, it may quote secrets."""
-        try:
-            code, printed = await self._run()
-        except TimeoutError:
-            raise CredentialsError(f"{self._label}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s") from None
-        except (KeyError, OSError, TypeError, ValueError) as error:
-            raise CredentialsError(f"{self._label}: {type(error).__name__}") from None
-        if code:
-            raise CredentialsError(f"{self._label}: process returned {code}")
-        try:
-            return self._issued(json.loads(printed))
-        except (RecursionError, ValueError):
-            raise CredentialsError(f"{self._label}: printed no JSON") from None
+        # Imported here: the official client loads all its models, half a second that other log-ins need not
+        # pay.
+        from kubernetes.aio.config import ConfigException  # noqa: PLC0415
+        from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415
+        from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415
 
-    async def _run(self) -> tuple[int | None, bytes]:
-        """Return the exit code and what was printed; a plugin that takes too long is killed.
-
-        It reads from this process's standard input, and is told whether that is a terminal.
-        """
-        interactive = sys.stdin is not None and sys.stdin.isatty()
-        info = {
-            "apiVersion": self._config["apiVersion"],
-            "kind": "ExecCredential",
-            "spec": {"interactive": interactive},
-        }
-        own = {each["name"]: each["value"] for each in self._config.get("env") or ()}
-        process = await asyncio.create_subprocess_exec(
-            self._config["command"],
-            *(self._config.get("args") or ()),
-            env={**os.environ, **own, "KUBERNETES_EXEC_INFO": json.dumps(info)},
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
         try:
             async with asyncio.timeout(PLUGIN_TIMEOUT_SECONDS):
-                printed, _ = await process.communicate()
-        finally:
-            if process.returncode is None:
-                process.kill()
-        return process.returncode, printed
+                status = await ExecProvider(ConfigNode("exec", self._config)).run()
+        except TimeoutError:
+            raise CredentialsError(f"{self._label}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s") from None
+        except ConfigException as error:
+            reason = str(error).removeprefix("exec: ").partition(". ")[0]
+            raise CredentialsError(f"{self._label}: {reason}") from None
+        except (OSError, TypeError, ValueError) as error:
+            raise CredentialsError(f"{self._label}: {type(error).__name__}") from None
+        return self._issued(status)
 
-    def _issued(self, answer: object) -> Issued:
-        if not isinstance(answer, dict) or "kind" not in answer:
-            raise CredentialsError(f"{self._label}: printed no ExecCredential")
-        if answer.get("apiVersion") != self._config["apiVersion"]:
-            raise CredentialsError(f"{self._label}: printed another apiVersion than {self._config['apiVersion']}")
-        status = answer.get("status")
+    def _issued(self, status: object) -> Issued:
         if not isinstance(status, dict):
             raise CredentialsError(f"{self._label}: printed no status")
         token, certificate, key = (status.get(k) for k in ("token", "clientCertificateData", "clientKeyData"))
@@ -215,6 +187,7 @@ class OidcToken:
                 raise_for_status=True,
                 trust_env=True,
             ) as session:
+                # The official client's requestor checks no certificate here, so the two calls are our own.
                 async with session.get(f"{issuer}/.well-known/openid-configuration") as response:
                     endpoint = (await response.json(content_type=None))["token_endpoint"]
                 secret = self._config.get("client-secret", "")
