@@ -163,7 +163,7 @@ def test_devices_are_packed_by_the_strategy_that_names_their_resource_as_by_kube
     args = {"name": "NodeResourcesFit", "args": {"scoringStrategy": strategy}}
     fit_only = {"score": {"disabled": [{"name": "*"}], "enabled": [{"name": "NodeResourcesFit"}]}}
     answers = []
-    for name in ("kube", "bayplan"):
+    for name in ("kube", "packs"):
         profiles = [profile(name, plugins=fit_only, pluginConfig=[args])]
         is_kube = name == "kube"
         process = (
