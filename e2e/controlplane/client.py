@@ -28,7 +28,13 @@ _GROUPS = {
     "apis/events.k8s.io/v1": ("events",),
     "apis/policy/v1": ("poddisruptionbudgets",),
     "apis/rbac.authorization.k8s.io/v1": ("clusterroles", "clusterrolebindings", "roles", "rolebindings"),
-    "apis/resource.k8s.io/v1": ("deviceclasses", "devicetaintrules", "resourceclaims", "resourceslices"),
+    "apis/resource.k8s.io/v1": (
+        "deviceclasses",
+        "devicetaintrules",
+        "resourceclaims",
+        "resourceclaimtemplates",
+        "resourceslices",
+    ),
     "apis/scheduling.k8s.io/v1": ("priorityclasses",),
     "apis/scheduling.k8s.io/v1beta1": ("podgroups",),
     "apis/scheduling.x-k8s.io/v1alpha1": ("podgroups.scheduling.x-k8s.io",),
@@ -36,6 +42,8 @@ _GROUPS = {
 }
 _PREFIXES = {resource: prefix for prefix, resources in _GROUPS.items() for resource in resources}
 _LIST_PAGE = 2000
+# As client-go sends it: the API server keeps some parts of objects as they came, white space and all.
+_COMPACT = (",", ":")
 _IDLE_SECONDS = 30.0
 _WORKERS = 16
 _GONE = (404, 409)  # the pod has ended already, or another one has its name
@@ -88,7 +96,7 @@ class ApiClient:
         Raises:
             OSError, http.client.HTTPException: there was no complete reply.
         """
-        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body, separators=_COMPACT).encode()
         headers = {**self._headers, "Accept": "application/json"}
         if data is not None:
             headers["Content-Type"] = content_type

@@ -50,7 +50,8 @@ class Decision:
     Where room was made by preemption, `nominated` is the node. `potential` is how many nodes evictions might have
     helped on, `wanted` how many candidates were enough, `checked` the nodes tried unless it was all of them, and
     `candidates` the victims, the most important last, on each node where evictions would have helped.
-    `nomination_ended` tells that a pod without a node lost the nomination it came with.
+    `nomination_ended` tells that a pod without a node lost the nomination it came with. `claims` has what the pod's
+    claims on devices had once it was bound, by their names.
     """
 
     node: str | None = None
@@ -66,6 +67,7 @@ class Decision:
     checked: list[str] = field(default_factory=list)
     candidates: dict[str, list[str]] = field(default_factory=dict)
     nomination_ended: bool = False
+    claims: dict[str, Object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

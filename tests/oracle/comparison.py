@@ -1,9 +1,9 @@
 """What differs between a decision of kube-scheduler and one of bayplan."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tests.oracle.case import Decision
+from tests.oracle.case import Decision, Object
 
 from bayplan.explain.trace import trace_of
 from bayplan.framework.candidate import Candidate
@@ -148,6 +148,12 @@ def extended_preemption_differences(decided: Decision, ours: FitError) -> Iterat
         best = _best(ours.candidates)
         if decided.nominated not in best:
             yield f"nominated node: kube-scheduler {decided.nominated}, bayplan's best {best}"
+
+
+def claim_differences(expected: Mapping[str, Object], found: Mapping[str, Object]) -> Iterator[str]:
+    """What differs in what claims have, by their names."""
+    for name in sorted({*expected, *found}):
+        yield from _differ(f"claim {name}", expected.get(name), found.get(name))
 
 
 def _best(candidates: Sequence[Candidate]) -> list[str]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import replace
@@ -11,8 +12,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import msgspec
+import numpy as np
 from tests.oracle.case import Decision, Object, Recorded
+from tests.oracle.claims import allocated, claim_names
 from tests.oracle.comparison import (
+    claim_differences,
     decision_of,
     differences,
     extended_differences,
@@ -22,7 +26,8 @@ from tests.oracle.comparison import (
 )
 from tests.oracle.extenders import NOWHERE, at_no_address, moved
 
-from bayplan.api.kinds import RESOURCES
+from bayplan.api.claim_objects import ResourceClaim
+from bayplan.api.kinds import CLAIM_TEMPLATES, RESOURCES
 from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
@@ -30,7 +35,9 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import load_configuration
 from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import Profile, SchedulerConfiguration
+from bayplan.framework.interface import CycleState
 from bayplan.framework.runtime import Framework
+from bayplan.framework.status import Exchange
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -38,11 +45,12 @@ from bayplan.scheduler.decision import FitError, Placement
 from bayplan.scheduler.extender.client import make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.simulate.admission import Admission
+from bayplan.simulate.claims import with_claims
 from bayplan.simulate.documents import Decoder
 from bayplan.simulate.looked_up import looked_up
 
-_DECODERS = {resource: Decoder(resource.type) for resource in RESOURCES}
-_RESOURCES = {resource.kind: resource for resource in RESOURCES}
+_RESOURCES = {resource.kind: resource for resource in (*RESOURCES, CLAIM_TEMPLATES)}
+_DECODERS = {resource: Decoder(resource.type) for resource in _RESOURCES.values()}
 _NODE, _POD = Decoder(Node), Decoder(Pod)
 _PREEMPTED = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
 
@@ -71,6 +79,7 @@ class Replay:
         self._admission = Admission(())
         self._nominator = Nominator()
         self._documents: dict[str, Object] = {}
+        self._state: CycleState = {}
         self._extenders = make_clients(self._configuration.extenders)
         self._frameworks = self._build(self._configuration)
         self._cycle = SchedulingCycle(self._cache.nodes, self._nominator, self._frameworks.values())
@@ -90,7 +99,7 @@ class Replay:
             for index, (document, decided) in enumerate(zip(scene.incoming, self._case.decisions, strict=True)):
                 for changed in scene.updates_after(index):
                     self._update(changed)
-                pod = PodInfo(self._admission.pod(_POD(document)))
+                (pod,) = with_claims(self._cache.listers, [PodInfo(self._admission.pod(_POD(document)))])
                 if pod.pod.status.nominated_node_name:
                     self._nominator.add(pod, pod.pod.status.nominated_node_name)
                 if "schedulingGates" in document["spec"]:
@@ -98,6 +107,7 @@ class Replay:
                 self._documents[pod.key] = document
                 yield from (f"{pod.key}: {line}" for line in self._decide(pod, decided, runner))
                 self._follow(pod, decided)
+                yield from (f"{pod.key}: {line}" for line in self._claims_differ(document, decided))
             for each in self._extenders:
                 runner.run(each.close())
 
@@ -123,16 +133,32 @@ class Replay:
             decision = self._cycle.schedule(pod, framework)
             found = decision_of(decision)
             outcome = everywhere = decision.outcome
+            self._state = outcome.state if isinstance(outcome, Placement) else {}
             if decided.wanted < decided.potential:
                 everywhere = self._cycle.schedule(pod, self._unlimited[framework.profile_name]).outcome
         except Exception as error:  # noqa: BLE001 - the loop turns whatever a plugin raises into a message
-            return differences(decided, Decision(message=at_no_address(str(error), self._address), error=True))
+            text = at_no_address(str(error), self._address)
+            if decided.message in self._errors_of_devices(pod, framework):
+                text = str(decided.message)
+            return differences(decided, Decision(message=text, error=True))
         lines = differences(decided, found)
         if isinstance(outcome, FitError):
             assert isinstance(everywhere, FitError)
             lines += preemption_differences(decided, outcome, everywhere.candidates, self._alike)
             lines += _nomination_differences(pod, decided, outcome)
         return lines
+
+    def _errors_of_devices(self, pod: PodInfo, framework: Framework) -> Iterator[str]:
+        """The errors of single nodes: kube-scheduler begins at any of them, and ends with the first error."""
+        plugin = next((each for each in framework.filters if each.name == "DynamicResources"), None)
+        state: CycleState = {}
+        if plugin is None or not pod.pod.spec.resource_claims:
+            return
+        for pre_filter in framework.pre_filters:
+            pre_filter.pre_filter(state, pod, self._cache.nodes)
+        for row in self._cache.nodes.rows():
+            for reason in plugin.reasons(state, pod, self._cache.nodes, np.array([row])):
+                yield f'running "{plugin.name}" filter plugin: {reason.text}'
 
     async def _decide_with_extenders(self, pod: PodInfo, framework: Framework, decided: Decision) -> list[str]:
         async def whole(asked: PodInfo) -> msgspec.Raw:
@@ -158,8 +184,13 @@ class Replay:
         document = self._documents[pod.key]
         if decided.node is not None:
             self._documents[pod.key] = {**document, "spec": {**document["spec"], "nodeName": decided.node}}
-            for plugin in self._frameworks[pod.pod.spec.scheduler_name].reserves:
-                plugin.reserve({}, pod, decided.node)
+            framework = self._frameworks[pod.pod.spec.scheduler_name]
+            for plugin in framework.reserves:
+                plugin.reserve(self._state if decided.claims else {}, pod, decided.node)
+            for _, effects in framework.run_pre_bind({}, pod, decided.node) if decided.claims else ():
+                for effect in effects:
+                    if isinstance(effect, Exchange):
+                        effect.assume()
             self._cache.assume_pod(pod, decided.node)
         elif decided.nominated is not None:
             ended = [self._end(victim) for victim in decided.candidates[decided.nominated]]
@@ -167,6 +198,13 @@ class Replay:
                 if other.priority < pod.priority:
                     self._nominator.delete(other.uid)
             self._nominator.add(pod, decided.nominated)
+
+    def _claims_differ(self, document: Object, decided: Decision) -> Iterator[str]:
+        """What differs in the devices that the pod's claims have, and in how that is written down."""
+        listed, namespace = self._cache.listers.of(ResourceClaim), document["metadata"]["namespace"]
+        names = claim_names(document) if decided.node is not None else ()
+        found = [claim for name in names if (claim := listed.get(f"{namespace}/{name}")) is not None]
+        yield from claim_differences(decided.claims, allocated(msgspec.to_builtins(found)))
 
     def _end(self, victim: str) -> bool:
         """Whether the victim was not on its way out already."""
@@ -208,7 +246,11 @@ class Replay:
         self._cache.set_pod(pod)
 
     def _build(self, configuration: SchedulerConfiguration) -> dict[str, Framework]:
-        return build_frameworks(configuration, self._cache.nodes, self._cache.listers, self._nominator)
+        # A search for devices has no end then but its own.
+        standing_still = time.time()
+        return build_frameworks(
+            configuration, self._cache.nodes, self._cache.listers, self._nominator, lambda: standing_still
+        )
 
     @cached_property
     def _unlimited(self) -> dict[str, Framework]:

@@ -9,15 +9,16 @@ from dataclasses import replace
 
 from e2e.controlplane.client import ApiClient, ApiError, path_of
 from tests.oracle.case import Case, Decision, Object, Scene
+from tests.oracle.claims import DEALLOCATED, RESOURCE, allocated, claim_names, create_claim, let_go, make_claims
 from tests.oracle.decision_log import DecisionLog, key_of
 from tests.oracle.families.parts import NAMESPACES
 from tests.oracle.families.preemption import GATE, NOMINATED
 
-from bayplan.api.kinds import RESOURCES
+from bayplan.api.kinds import CLAIM_TEMPLATES, RESOURCES
 
 logger = logging.getLogger(__name__)
 
-_RESOURCES = {resource.kind: resource for resource in RESOURCES}
+_RESOURCES = {resource.kind: resource for resource in (*RESOURCES, CLAIM_TEMPLATES)}
 # Some kinds would wait for a garbage collector otherwise.
 _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _RANKING_SECONDS = 0.6
@@ -51,8 +52,8 @@ class Stage:
     def _play(self, name: str, configuration: str, scene: Scene) -> Case:
         """Lets kube-scheduler decide about every incoming pod in turn; pods without a node leave before the next.
 
-        The scene is over early when a preemptor did not wait for its victims but found its place elsewhere: that
-        happens between two decisions, at no time that could be told.
+        The scene is over early when a preemptor did not wait for its victims but found its place elsewhere, and when a
+        claim gave its devices back: what follows happens between two decisions, at no time that could be told.
         """
         self._log.forget()
         self._victims.clear()
@@ -63,12 +64,14 @@ class Stage:
             for index, pod in enumerate(scene.incoming):
                 made = [each for each in scene.updates_after(index) if self._update(each)]
                 updates += [{**each, "after": len(decisions)} for each in made]
-                decision = self._decide(pod)
+                decision = self._decide(pod, scene)
                 if self._log.tried_again:
                     break
                 if decision is not None:
                     incoming.append(pod)
                     decisions.append(decision)
+                    if DEALLOCATED in (decision.message or ""):
+                        break
             return Case(name, configuration, replace(scene, incoming=incoming, updates=updates), decisions)
         finally:
             self._clear(others)
@@ -122,7 +125,7 @@ class Stage:
         self._log.wait(lambda: seen[kind, key] >= expected, f"the update of {key}")
         return True
 
-    def _decide(self, pod: Object) -> Decision | None:
+    def _decide(self, pod: Object, scene: Scene) -> Decision | None:
         """None for a pod that was refused; preemptors and their ending victims stay until the scene is over."""
         key = key_of(pod["metadata"])
         seen_before = self._log.seen_of.copy()
@@ -130,15 +133,22 @@ class Stage:
             return None
         if "schedulingGates" in pod["spec"]:
             return Decision()
+        namespace, name = key.split("/")
+        if "resourceClaims" in pod["spec"]:
+            templates = (each for each in scene.objects if each["kind"] == CLAIM_TEMPLATES.kind)
+            uid = self._client.get("pods", name, namespace)["metadata"]["uid"]
+            make_claims(self._client, pod, uid, templates)
         decision = self._log.decision(key)
-        if decision.node is None:
+        if decision.node is not None:
+            claims = [self._client.get(RESOURCE, each, namespace) for each in claim_names(pod)]
+            decision.claims = allocated(claims)
+        else:
             self._log.wait(lambda: key in self._log.nominations, f"the condition of {key}")
             had_one = bool(pod.get("status", {}).get(NOMINATED))
             decision.nomination_ended = had_one and decision.nominated is None and self._log.nominations[key]
         if decision.nominated is not None:
             self._wait_for_victims(key, decision.candidates[decision.nominated], seen_before)
         elif decision.node is None:
-            namespace, name = key.split("/")
             self._client.delete("pods", name, namespace=namespace, grace_seconds=0)
         return decision
 
@@ -174,7 +184,10 @@ class Stage:
         resource = _RESOURCES[each["kind"]]
         document = {"apiVersion": resource.api_version, **each}
         status = document.pop("status", None)
-        self._client.create(resource.plural, document)
+        if resource.plural == RESOURCE:
+            create_claim(self._client, document)
+        else:
+            self._client.create(resource.plural, document)
         if status is not None:
             name, namespace = each["metadata"]["name"], each["metadata"].get("namespace")
             self._client.patch(resource.plural, name, {"status": status}, namespace=namespace, subresource="status")
@@ -204,6 +217,8 @@ class Stage:
         for namespace in NAMESPACES:
             self._client.delete_all("pods", namespace)
         self._client.delete_all("nodes")
+        if any(each["kind"] == CLAIM_TEMPLATES.kind for each in others):
+            let_go(self._client, NAMESPACES)
         for resource in {_RESOURCES[each["kind"]] for each in others}:
             for namespace in NAMESPACES if resource.namespaced else [None]:
                 self._client.request("DELETE", path_of(resource.plural, namespace=namespace), _AT_ONCE)

@@ -31,7 +31,7 @@ _REASONS = {
     "InterPodAffinity": "node(s) didn't match pod anti-affinity rules",
     "NodeDeclaredFeatures": "node(s) didn't match Pod's required features",
 }
-# A pod that names its node is given to no scheduler, and pods with claims of devices are no part of these scenes.
+# A pod that names its node is given to no scheduler, and pods with claims of devices have a family of their own.
 _NEVER_REJECTS = {"NodeName", "DynamicResources"}
 _NEVER_SCORES = {"DynamicResources"}
 
@@ -63,6 +63,19 @@ _PREEMPTION_TEXTS = (
     "Preemption is not helpful for scheduling",
     "not eligible due to preemptionPolicy=Never.",
     "not eligible due to a terminating pod on the nominated node.",
+)
+
+_RESULT_FIELDS = ("adminAccess", "tolerations", "shared", "consumedCapacity")
+_DEVICE_TEXTS = (
+    "cannot allocate all claims",
+    "invalid resource pools were encountered",
+    "device class gone does not exist",
+    "resourceclaim not available on the node",
+    "deallocation of ResourceClaim completed",
+    "CEL runtime error: no such key",
+    "because a claim constraint would not be satisfied",
+    "is currently being updated",
+    "is currently invalid",
 )
 
 
@@ -220,6 +233,20 @@ def test_nodes_and_pods_change_between_decisions():
         assert {each["kind"] for each in updates} == {kind}
         assert len(updates) >= 100
     assert any("spec" in each for recorded in _cases("resizes") for each in recorded.case.scene.updates)
+
+
+def test_devices_are_allocated_refused_and_given_back():
+    decisions = _decisions("devices")
+    claims = [claim for decision in decisions for claim in decision.claims.values()]
+    results = [result for claim in claims for result in claim["results"]]
+    texts = " ".join(decision.message or "" for decision in decisions)
+    assert len(claims) >= 150
+    assert all(any(field in each for each in results) for field in _RESULT_FIELDS)
+    assert any("/" in each["request"] for each in results)
+    assert {each["source"] for claim in claims for each in claim.get("config", ())} == {"FromClass", "FromClaim"}
+    assert any("nodeSelector" not in claim for claim in claims)
+    assert any(len(set(decision.scores.get("DynamicResources", ()))) > 1 for decision in decisions)
+    assert all(text in texts for text in _DEVICE_TEXTS)
 
 
 def test_room_is_kept_for_nominated_pods_and_nominations_end():

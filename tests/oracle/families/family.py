@@ -9,6 +9,7 @@ from tests.oracle.case import Scene
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.dice import Dice
 from tests.oracle.families import (
+    devices,
     everything,
     extended,
     extension_points,
@@ -124,6 +125,7 @@ FURTHER_FAMILIES: dict[str, Family] = {
     "image-updates": Family(updates.generate_images, 40, ("default", "weights"), simulated=False),
     "resizes": Family(updates.generate_resizes, 40, ("default", "most-allocated"), simulated=False),
     "extenders": Family(extended.generate, 56, tuple(extenders.CONFIGURATIONS), simulated=False),
+    "devices": Family(devices.generate, 120, ("default",), simulated=False),
     "nominations": Family(
         nominations.generate,
         40,

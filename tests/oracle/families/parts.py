@@ -11,7 +11,13 @@ ZONE = "topology.kubernetes.io/zone"
 REGION = "topology.kubernetes.io/region"
 RACK = "rack"
 NAMESPACES = ("blue", "green", "grey")
-NAMESPACE_LABELS = {"blue": {"team": "sea", "env": "prod"}, "green": {"team": "wood"}, "grey": {"env": "dev"}}
+ADMIN_NAMESPACE = "blue"
+"""Where claims may ask for devices that others have."""
+NAMESPACE_LABELS = {
+    "blue": {"team": "sea", "env": "prod", "resource.kubernetes.io/admin-access": "true"},
+    "green": {"team": "wood"},
+    "grey": {"env": "dev"},
+}
 HUGE = "hugepages-2Mi"
 STORAGE = "ephemeral-storage"
 IMAGES = ("app", "web:1.2", "registry.example.com/db/main", "registry.example.com/ml:v7", "busybox:latest")
