@@ -95,6 +95,7 @@ class Verdicts:
         rows, filters = self._nodes.rows(), self.pre_filters.filters
         if self.pre_filters.rejection is not None:
             codes = np.full(len(rows), self.pre_filters.rejection.code, dtype=np.int8)
+            first = np.full(len(rows), _PASSED)
         else:
             first = self._first_rejecting()
             codes = np.zeros(len(rows), dtype=np.int8)
@@ -104,8 +105,11 @@ class Verdicts:
             codes[rejected] = of_rounds[first[rejected], rows[rejected]]
             if self._plain.allowed is not None:
                 codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                first = np.where(self.narrowed_out(rows), _PASSED, first)
+            first = np.where(first == _PASSED, _PASSED, first % max(len(filters), 1))
         seen = None if self._nominated is None else self._nominated.seen
-        return Rejections(rows, codes, tuple(filters), self.pre_filters.of(filters), seen, self.pre_filters.ran)
+        pre_filters = self.pre_filters.of(filters)
+        return Rejections(rows, codes, tuple(filters), pre_filters, seen, self.pre_filters.ran, first)
 
     def diagnose(self, pod: PodInfo, *, with_reasons: bool = True, within: Rows | None = None) -> Diagnosis:
         """Why no node fits, of those `within` if given; without reasons only who rejects the pod, which is quick."""

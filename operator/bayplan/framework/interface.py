@@ -309,6 +309,7 @@ class Rejections:
     `filters` are those that have a say in this pod, in order, and `pre_filters` their PreFilters. `nominated` is the
     node table with the pods added that are nominated at this pod's priority or above, when there are any.
     `pre_filtered` names the plugins whose PreFilter was run, which are not all when one rejected the pod for good.
+    `first` is, row by row, the place in `filters` of the first that rejects it, -1 without one.
     """
 
     rows: Rows
@@ -317,6 +318,7 @@ class Rejections:
     pre_filters: Sequence[PreFilterPlugin] = ()
     nominated: NominatedTable | None = None
     pre_filtered: Collection[str] = ()
+    first: Rows | None = None
 
 
 @dataclass(frozen=True, slots=True)

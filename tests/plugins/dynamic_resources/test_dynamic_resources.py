@@ -253,3 +253,25 @@ def test_an_explanation_tells_how_many_devices_a_request_found_and_what_refuses_
 def test_devices_that_suffice_for_each_request_but_not_for_all_are_told_in_the_plugins_words():
     world = DeviceWorld(claim("c", exactly("r", 2), exactly("s", 1)))
     assert (1, ["cannot allocate all claims"]) in causes(world, claiming("c"))
+
+
+def test_a_claim_on_a_node_that_is_wrong_for_the_pod_anyway_keeps_its_devices():
+    world = DeviceWorld(claim(devices=["gpu-0"], node="n2"))
+    told = refused(world, claiming("c", node_selector={"disk": "ssd"})).message
+    assert told.startswith("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. preemption")
+    assert world.later == []
+
+
+def test_a_claim_keeps_its_devices_where_another_of_the_pod_gets_none():
+    world = DeviceWorld(claim(devices=["gpu-0"], node="n2"), claim("other", exactly("r", 9)))
+    told = refused(world, claiming("c", "other")).message
+    assert told == f"0/2 nodes are available: 2 cannot allocate all claims. {NOT_HELPFUL}"
+    assert world.later == []
+
+
+def test_a_claim_gives_its_devices_back_where_it_alone_keeps_the_pod_from_a_node():
+    world = DeviceWorld(claim(devices=["gpu-0"], node="gone"), claim("other"))
+    told = refused(world, claiming("c", "other")).message
+    reasons = "1 cannot allocate all claims, 1 resourceclaim not available on the node"
+    assert told == f"0/2 nodes are available: {reasons}. deallocation of ResourceClaim completed, {NOT_HELPFUL}"
+    assert len(world.later) == 1

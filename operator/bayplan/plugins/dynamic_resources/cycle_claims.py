@@ -38,8 +38,8 @@ class PodClaims:
     to_allocate: list[ResourceClaim] = field(default_factory=list)
     pending: dict[str, AllocationResult] = field(default_factory=dict)
     """What another pod of the group got for a claim and is yet to write, by the UID of the claim."""
-    unavailable: dict[str, ResourceClaim] = field(default_factory=dict)
-    """Claims that have devices some node cannot use, by UID."""
+    unavailable: list[tuple[ResourceClaim, NDArray[np.bool_]]] = field(default_factory=list)
+    """Claims that have devices some node cannot use, and which of the rows that were found those are."""
     extended: ExtendedClaim | None = None
     """What stands for the pod's extended resources that a DeviceClass provides."""
     found: Found | None = None

@@ -224,7 +224,7 @@ class DynamicResources:
                 there[:] = False
             if not there.all():
                 unavailable |= ~there
-                claims.unavailable[claim.metadata.uid] = claim
+                claims.unavailable.append((claim, ~there))
         given: Sequence[Grant | Refusal | None] = ()
         problem = ""
         allocator, seconds = self._cache.allocator(), self._filter_seconds
@@ -239,16 +239,22 @@ class DynamicResources:
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
-        """Have a claim that only this pod may use give its devices back if they keep it from a node."""
+        """Have a claim that only this pod may use give its devices back if they keep it from a node.
+
+        They do where all else is well: no filter before rejects the node, and it has devices for the other claims.
+        """
         if self.name not in rejections.pre_filtered:
             return _STATE_NOT_FOUND
         claims: PodClaims | None = state.get(self.name)
-        for claim in () if claims is None else claims.unavailable.values():
-            if claim.status.allocation is not None and all(
-                each.uid == pod.uid for each in claim.status.reserved_for or ()
-            ):
-                self._reservations.deallocate(claim)
-                return _DEALLOCATED
+        if claims is not None and claims.unavailable and rejections.first is not None:
+            kept_off = rejections.first == [each.name for each in rejections.filters].index(self.name)
+            for position, answer in enumerate(self._find(claims, nodes, rejections.rows).answers):
+                kept_off[position] &= not isinstance(answer, Refusal)
+            for claim, where in claims.unavailable:
+                is_its_own = all(each.uid == pod.uid for each in claim.status.reserved_for or ())
+                if claim.status.allocation is not None and is_its_own and (where & kept_off).any():
+                    self._reservations.deallocate(claim)
+                    return _DEALLOCATED
         if claims is not None and claims.extended is not None and claims.extended.left_over is not None:
             self._reservations.delete(claims.extended.left_over, pod)
             return _DELETED
