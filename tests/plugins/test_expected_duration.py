@@ -14,8 +14,7 @@ from bayplan.api.meta_objects import Annotations
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.own_args import ExpectedDurationArgs
 from bayplan.framework.interface import CycleState
-from bayplan.plugins.expected_duration import ExpectedDuration
-from bayplan.plugins.pod_durations import KEPT_BYTES, PodDurations
+from bayplan.plugins.expected_duration import KEPT_BYTES, ExpectedDuration, PodDurations
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 

@@ -11,8 +11,12 @@ from tests.reference.strategies import fragmentation_decrease, typical_pods
 
 from bayplan.config.strategies import NodeResourcesFragmentationArgs, WeightedResource
 from bayplan.framework.interface import CycleState
-from bayplan.plugins.node_resources.node_resources_fragmentation import NodeResourcesFragmentation
-from bayplan.plugins.node_resources.typical_pods import MOST_GONE, MOST_SHAPES, TypicalPods
+from bayplan.plugins.node_resources.node_resources_fragmentation import (
+    MOST_GONE,
+    MOST_SHAPES,
+    NodeResourcesFragmentation,
+    TypicalPods,
+)
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 
