@@ -13,8 +13,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.config.load import default_configuration
 from bayplan.logs.formats import V2, V10
 from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.attempt_log import REMEMBERED_VERDICTS, VerdictLog
-from bayplan.scheduler.comparison import runner_up
+from bayplan.scheduler.attempt_log import REMEMBERED_VERDICTS, VerdictLog, runner_up
 from bayplan.scheduler.cycle import SchedulingCycle
 
 LOGGER = "bayplan.scheduler.attempt_log"

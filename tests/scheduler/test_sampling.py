@@ -12,7 +12,7 @@ from bayplan.config.load import default_configuration
 from bayplan.config.types import PluginEntry, PluginSet
 from bayplan.explain.trace import trace_of
 from bayplan.plugins.registry import build_frameworks
-from bayplan.scheduler.comparison import runner_up
+from bayplan.scheduler.attempt_log import runner_up
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError
 from bayplan.scheduler.sampling import nodes_to_find

@@ -4,11 +4,13 @@ import logging
 from dataclasses import dataclass, field
 from typing import Final
 
+import numpy as np
+
 from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.evaluation.raw_score import NOT_FEASIBLE
 from bayplan.logs.formats import V2, V10
 from bayplan.scheduler.attempt import Failed, Nominated, Reserved
-from bayplan.scheduler.comparison import runner_up
-from bayplan.scheduler.decision import Decision, Placement
+from bayplan.scheduler.decision import Decision, Placement, RunnerUp
 
 REMEMBERED_VERDICTS: Final = 32_768
 """Of so many pods the last verdict is known, at some 250 bytes each; of others it is told again."""
@@ -75,3 +77,13 @@ class VerdictLog:
             victims = ",".join([victim.key for victim in attempt.fit_error.victims])
             text = "the target node for the preemption is determined pod=%r node=%r victims=%s"
             logger.log(V2, text, pod, attempt.node_name, victims)
+
+
+def runner_up(decision: Decision) -> RunnerUp | None:
+    """Return the node that would have been chosen without the one that was; None when nothing was scored."""
+    if decision.totals is None:
+        return None
+    rows, others = decision.rows, decision.totals.copy()
+    others[decision.row if rows is None else np.flatnonzero(rows == decision.row)] = NOT_FEASIBLE
+    second = int(others.argmax())
+    return RunnerUp(decision.nodes.names[second if rows is None else int(rows[second])], int(others[second]))

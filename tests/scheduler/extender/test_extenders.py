@@ -17,7 +17,7 @@ from bayplan.config.connections import Extender, ExtenderManagedResource, Extend
 from bayplan.config.load import default_configuration
 from bayplan.config.plugin_sets import leave_to_extenders
 from bayplan.framework.cluster_event import NODE_ADD
-from bayplan.scheduler.comparison import runner_up
+from bayplan.scheduler.attempt_log import runner_up
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.scheduler.extender.client import ExtenderClient
 from bayplan.scheduler.extender.wire import ExtenderError, is_interested, read_filter_answer, read_priorities
