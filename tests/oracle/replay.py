@@ -99,7 +99,10 @@ class Replay:
             for index, (document, decided) in enumerate(zip(scene.incoming, self._case.decisions, strict=True)):
                 for changed in scene.updates_after(index):
                     self._update(changed)
-                (pod,) = with_claims(self._cache.listers, [PodInfo(self._admission.pod(_POD(document)))])
+                pod = PodInfo(self._admission.pod(_POD(document)))
+                # What is recorded of ephemeral volumes had no controller that makes their claims.
+                if pod.pod.spec.resource_claims:
+                    (pod,) = with_claims(self._cache.listers, [pod])
                 if pod.pod.status.nominated_node_name:
                     self._nominator.add(pod, pod.pod.status.nominated_node_name)
                 if "schedulingGates" in document["spec"]:
