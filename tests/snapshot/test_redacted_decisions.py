@@ -19,7 +19,7 @@ from bayplan.simulate.simulator import Simulator
 
 API_VERSIONS = {resource.kind: resource.api_version for resource in (*RESOURCES, CLAIM_TEMPLATES)}
 WITH_DEVICES = "devices"
-"""A redacted snapshot has no devices, as nobody can tell what of them is a secret."""
+"""A redacted snapshot has no devices: expressions quote names and values."""
 FAMILIES = sorted(
     name
     for name, family in ALL_FAMILIES.items()
