@@ -47,6 +47,7 @@ def unfinished(pods: Objects) -> list[str]:
     ]
 
 
+@pytest.mark.alone
 def test_sigterm_finishes_the_binds_under_way_and_a_new_start_does_the_rest(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
