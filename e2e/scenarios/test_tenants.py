@@ -138,12 +138,17 @@ def test_a_running_pod_that_grows_evicts_nobody(client: ApiClient, namespace: st
     assert nodes_bound(client, namespace) == {"grows": "n1", "other": "n1"}
 
 
-def test_a_budget_sends_preemption_to_those_without_one_and_stops_it_nowhere(
-    client: ApiClient, namespace: str, either: None
-) -> None:
-    fill_nodes(client, namespace, "n1", labels={"app": "kept"})
+@pytest.fixture
+def budget(client: ApiClient, namespace: str) -> None:
+    """A budget of pods labelled `app: kept`; asked for before the scheduler, which then lists it before it decides."""
     kept = {"minAvailable": 1, "selector": {"matchLabels": {"app": "kept"}}}
     client.create("poddisruptionbudgets", {"metadata": {"name": "kept", "namespace": namespace}, "spec": kept})
+
+
+def test_a_budget_sends_preemption_to_those_without_one_and_stops_it_nowhere(
+    client: ApiClient, namespace: str, budget: None, either: None
+) -> None:
+    fill_nodes(client, namespace, "n1", labels={"app": "kept"})
     fill_nodes(client, namespace, "n2")
     for name, node_name in (("first", "n2"), ("second", "n1")):
         client.create("pods", pod_of_class(name, namespace, "high", scheduler=TRIED))
