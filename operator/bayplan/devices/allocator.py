@@ -277,6 +277,18 @@ class Allocator:
             self.selectors[expression] = known
         return known
 
+    def _prepared(self, claims: Sequence[ResourceClaim], search: Search) -> list[ClaimRequests]:
+        """Return the requests of the claims, ready for the search.
+
+        Raises:
+            AllocationError: the first problem.
+            SearchTimeoutError: there was not enough time.
+        """
+        requests = [ClaimRequests(claim) for claim in claims]
+        for each in requests:
+            each.prepare(self._classes, self._compile, search.list_all)
+        return requests
+
     def _count(
         self,
         claims: Sequence[ResourceClaim],
@@ -286,11 +298,8 @@ class Allocator:
         is_over: Callable[[], bool],
     ) -> Sequence[DeviceCount]:
         search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over)
-        requests = [ClaimRequests(claim) for claim in claims]
         try:
-            for each in requests:
-                each.prepare(self._classes, self._compile, search.list_all)
-            return count_devices(search, requests)
+            return count_devices(search, self._prepared(claims, search))
         except (AllocationError, SearchTimeoutError):
             return ()
 
@@ -305,10 +314,8 @@ class Allocator:
         packs: bool = False,
     ) -> _Solution | Refusal:
         search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over, packs=packs)
-        requests = [ClaimRequests(claim) for claim in claims]
         try:
-            for each in requests:
-                each.prepare(self._classes, self._compile, search.list_all)
+            requests = self._prepared(claims, search)
             if not search.run(requests):
                 return _INVALID if any(pool.invalid for pool in pools) else _NOT_ALL
         except SearchTimeoutError:
