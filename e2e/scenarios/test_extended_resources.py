@@ -1,7 +1,7 @@
 """Extended resources that a DeviceClass provides: the claims that are made for pods are those of kube-scheduler."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from e2e.conftest import RunBayplan
@@ -79,11 +79,17 @@ def answer(client: ApiClient, namespace: str, name: str, scheduler: str, spec: O
         "devices": devices_of(claims),
         "users": [reserved_for(claim) for claim in claims],
     }
-    end_pod(client, namespace, name)
+    _end_with_claims(client, namespace, [name])
+    return found
+
+
+def _end_with_claims(client: ApiClient, namespace: str, pods: Iterable[str]) -> None:
+    """Ends the pods and deletes all claims of the namespace, so that its devices are free again."""
+    for name in pods:
+        end_pod(client, namespace, name)
     let_go_of_claims(client, [namespace])
     client.delete_all("resourceclaims", namespace)
-    wait_until(lambda: not client.list("resourceclaims", namespace), "its claim is gone")
-    return found
+    wait_until(lambda: not client.list("resourceclaims", namespace), "the claims are gone")
 
 
 def test_both_schedulers_make_the_same_claims_for_the_same_pods(
@@ -146,11 +152,7 @@ def chosen(client: ApiClient, namespace: str, scheduler: str) -> list[str]:
         client.create("pods", pod(name, namespace, scheduler=scheduler, requests={"cpu": "10m", GPU: str(count)}))
         wait_bound(client, namespace, [name])
         found.append(client.get("pods", name, namespace)["spec"]["nodeName"])
-    for number in range(len(found)):
-        end_pod(client, namespace, f"s{number}")
-    let_go_of_claims(client, [namespace])
-    client.delete_all("resourceclaims", namespace)
-    wait_until(lambda: not client.list("resourceclaims", namespace), "its claims are gone")
+    _end_with_claims(client, namespace, (f"s{number}" for number in range(len(found))))
     return found
 
 
