@@ -132,12 +132,10 @@ def test_a_higher_pod_may_take_the_node_and_the_lower_ones_nomination_is_cleared
 def test_a_nomination_to_a_node_that_is_deleted_is_taken_back(
     client: ApiClient, namespace: str, bayplan: BayplanProcess
 ) -> None:
-    (low,) = fill_nodes(client, namespace, "n1")
+    fill_nodes(client, namespace, "n1")
     client.create("pods", pod_of_class("high", namespace, "high"))
     wait_nominated(client, namespace, "high", "n1")
     client.delete("nodes", "n1")
-    # As the garbage collector of pods does where a node is gone; that a node goes wakes nobody.
-    end_pod(client, namespace, low)
     wait_nominated(client, namespace, "high", "")
     client.create("nodes", node("n2", cpu="1"))
     assert wait_bound(client, namespace, ["high"]) == {"high": "n2"}

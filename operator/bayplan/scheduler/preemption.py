@@ -151,7 +151,7 @@ class PreemptionExecutor:
         self.wake()
 
     def sweep(self) -> None:
-        """Withdraw nominations to nodes that are gone; pods in flight are left to their attempt."""
+        """Withdraw nominations to nodes that are gone, of pods in flight once they are back in the queue."""
         nominator = self.queue.nominator
         names = set(nominator.nodes())
         there = {name for name in names if self.cache.has_node(name)}
@@ -160,10 +160,13 @@ class PreemptionExecutor:
         for node_name in gone:
             for pod in nominator.nominated_pods_for_node(node_name):
                 queued = self.queue.get(pod.uid)
-                if queued is not None and queued.sub_queue is not None:
-                    logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
-                    self.queue.withdraw(pod.uid, wake=True)
-                    self.conditions.nomination_ended(pod)
+                if queued is None or queued.sub_queue is None:
+                    # Its attempt or the end of its victims is under way: the next sweep looks again.
+                    self._seen.add(node_name)
+                    continue
+                logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
+                self.queue.withdraw(pod.uid, wake=True)
+                self.conditions.nomination_ended(pod)
 
     def _rejected(self, uid: str, cause: "_Cause") -> bool:
         victim = self.cache.pod(uid)

@@ -104,6 +104,20 @@ async def test_a_nomination_to_a_node_that_goes_away_is_cleared_and_the_pod_trie
     assert scene.sub_queue_of() is SubQueue.BACKOFF
 
 
+async def test_a_nomination_to_a_node_that_goes_while_victims_end_is_cleared_once_the_pod_is_back(scene):
+    scene.api.close("DELETE", "low-n1")
+    await preempt(scene)
+    scene.nodes.on_delete(make_node("n1", cpu="1"))
+    scene.scheduler.preemption.sweep()
+    assert (scene.nominated(), scene.sub_queue_of()) == ("n1", None)
+    scene.api.open("DELETE", "low-n1")
+    await scene.work()
+    scene.scheduler.preemption.sweep()
+    await scene.work()
+    assert scene.nominated() is None
+    assert scene.api.bodies("PATCH", "p")[-1]["status"] == {"nominatedNodeName": None}
+
+
 async def test_a_nomination_to_a_node_that_may_still_come_is_left_alone(scene):
     """Others nominate, too; after a restart the pod's own attempt says what becomes of its nomination."""
     scene.pod("kept", nominated="n1")
