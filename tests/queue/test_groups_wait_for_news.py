@@ -3,7 +3,7 @@
 import pytest
 from tests.queue.test_pod_groups import GroupScene, member
 
-from bayplan.framework.cluster_event import NODE_TAINT
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -26,6 +26,32 @@ def test_a_group_is_not_tried_again_while_nothing_happens_and_at_once_when_somet
     assert scene.queue.pop() is None
     scene.wait(3)
     assert scene.sub_queue("a") is SubQueue.ACTIVE
+
+
+def test_pods_that_end_one_after_the_other_give_their_room_in_one_round_within_a_second(scene):
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20)
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.wait(0.4)
+    scene.move(ASSIGNED_POD_DELETE)
+    assert scene.queue.pop() is None
+    assert scene.queue.next_deadline() == pytest.approx(scene.clock() + 0.1)
+    scene.wait(0.2)
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20)
+    assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+
+
+def test_a_pod_that_ends_is_no_news_to_a_group_that_was_tried_since(scene):
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20)
+    scene.move(ASSIGNED_POD_DELETE)
+    scene.member("c")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20)
+    assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
 
 
 def test_what_happens_during_the_round_counts(scene):

@@ -59,7 +59,7 @@ class QueuedEntity:
     consecutive_errors: int = 0
     flushed: bool = False
     backoff_expiration: int | None = None
-    retry_at: int = 0
+    retry_at: float = 0
     news_seen: int | None = None
     rejector_plugins: frozenset[str] = NO_PLUGINS
     gating_plugin: str | None = None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.logs.formats import V4, V5
 from bayplan.metrics.table import Metrics
@@ -29,6 +30,7 @@ _BACKOFF_COMPLETE = "BackoffComplete"
 _POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 _RETRY_TIME = "RetryTime"
 _UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
+_PODS_END_WITHIN_SECONDS = 0.5
 _METRIC_LABELS = {
     SubQueue.ACTIVE: "active",
     SubQueue.BACKOFF: "backoff",
@@ -233,11 +235,19 @@ class SubQueues:
             self.sort(queued)
 
     def news(self, event: str) -> None:
-        """Have those tried again whose turn it is and that were not for want of news."""
+        """Have those tried again whose turn it is and that were not for want of news.
+
+        Where a pod ends, others do: of a gang, a Job or a node that is drained. They give their room together, as a
+        round that comes too soon costs a group its next back-off.
+        """
         self.backoff.news()
         waiting, self._until_news = self._until_news, {}
         for queued in waiting.values():
-            self.requeue(queued, event)
+            if event == ASSIGNED_POD_DELETE.label:
+                queued.retry_at = self.clock() + _PODS_END_WITHIN_SECONDS
+                self._retries.push(queued, (queued.retry_at,))
+            else:
+                self.requeue(queued, event)
 
     def _vacate(self, queued: QueuedEntity) -> None:
         self._until_news.pop(queued.uid, None)
