@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from bayplan.api.kinds import CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES, resource_named, resource_of
+from bayplan.api.kinds import CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES, resource_of
 from bayplan.api.objects import Pod
 from bayplan.api.storage_objects import CSIStorageCapacity
 from bayplan.api.workload_objects import ReplicaSet, Service
@@ -22,18 +22,11 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 def test_a_kind_is_listed_across_namespaces_under_its_group_and_version(kind, api_version, path):
     resource = resource_of(kind)
     assert (resource.api_version, resource.path) == (api_version, path)
-    assert resource_named(api_version, kind.__name__) is resource
 
 
 def test_every_kind_and_path_stands_once():
     assert len({resource.type for resource in RESOURCES}) == len(RESOURCES)
     assert len({resource.path for resource in RESOURCES}) == len(RESOURCES)
-
-
-def test_only_core_kinds_are_known_without_a_version_and_no_other_group_is_taken_for_them():
-    assert resource_named("", "Service") is resource_of(Service)
-    assert resource_named("", "ReplicaSet") is None
-    assert resource_named("serving.knative.dev/v1", "Service") is None
 
 
 @pytest.mark.parametrize("resource", [NODES, PODS, POD_GROUPS, CRD_POD_GROUPS, *RESOURCES], ids=lambda each: each.path)
@@ -53,7 +46,7 @@ def test_what_grants_a_kind_is_the_one_part_of_the_manifests_that_does(resource)
 def test_groups_of_pods_are_of_two_kinds_neither_of_which_has_a_lister():
     assert POD_GROUPS.path == "/apis/scheduling.k8s.io/v1beta1/podgroups"
     assert CRD_POD_GROUPS.path == "/apis/scheduling.x-k8s.io/v1alpha1/podgroups"
-    assert resource_named("scheduling.k8s.io/v1beta1", "PodGroup") is None
+    assert {POD_GROUPS, CRD_POD_GROUPS}.isdisjoint(RESOURCES)
 
 
 def test_a_kind_outside_the_table_is_named():

@@ -82,7 +82,6 @@ CLAIM_TEMPLATES: Final = Resource(
 
 _PLAIN_SEGMENT: Final = re.compile(r"[A-Za-z0-9_~-][A-Za-z0-9_.~-]*")
 _BY_TYPE: Final[Mapping[type, Resource]] = {resource.type: resource for resource in RESOURCES}
-_BY_NAME: Final[Mapping[tuple[str, str], Resource]] = {(r.api_version, r.kind): r for r in RESOURCES}
 
 
 def resource_of(kind: type) -> Resource:
@@ -95,11 +94,6 @@ def resource_of(kind: type) -> Resource:
         return _BY_TYPE[kind]
     except KeyError:
         raise LookupError(f"kind {kind.__name__} is not known to bayplan.api.kinds") from None
-
-
-def resource_named(api_version: str, kind: str) -> Resource | None:
-    """The resource of an object in a file; None for kinds nobody reads. Core kinds may come without apiVersion."""
-    return _BY_NAME.get((api_version or "v1", kind))
 
 
 def path_segment(name: str) -> str:

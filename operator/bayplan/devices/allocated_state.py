@@ -66,10 +66,6 @@ class AllocatedState:
         """Go back to what was observed: the write was seen, or will not come."""
         self._change(self._in_flight, uid, None)
 
-    def is_in_flight(self, uid: str) -> bool:
-        """Whether an allocation of the claim was decided and not yet seen."""
-        return uid in self._in_flight
-
     def usage(self, pool: PoolId) -> Mapping[str, Usage]:
         """Return the devices of a pool that somebody has, by name."""
         return self._pools.get(pool, NOT_USED)
