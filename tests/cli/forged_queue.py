@@ -2,7 +2,7 @@
 
 from bayplan.client.scheduler_client import SchedulerClient
 
-TEXTS = ("namespace", "name", "queue", "waitingSince", "nextRetry", "message", "nominatedNode")
+TEXTS = ("namespace", "name", "queue", "waitingSince", "nextRetry", "message", "group", "nominatedNode")
 
 
 def queue_full_of(text):

@@ -43,4 +43,4 @@ async def test_no_text_in_the_queue_reaches_the_terminal_as_a_code(queue, monkey
     heading, line, end = (await queue("-o", "wide")).split("\n")
     assert (heading.split()[0], end) == ("NAMESPACE", "")
     assert line.isprintable()
-    assert line.count("\\x1b[2J\\u202e\\r") == 6
+    assert line.count("\\x1b[2J\\u202e\\r") == 7

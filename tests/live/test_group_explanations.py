@@ -1,5 +1,7 @@
 """What the running scheduler says of a pod that waits with its pod group, the one thing that would change it first."""
 
+import json
+
 import msgspec
 import pytest
 from tests.builders import make_pod_info
@@ -134,3 +136,11 @@ async def test_the_gang_that_is_tried_before_is_told_once_and_by_its_name():
     )
     scene.pod("single")
     assert [each["group"] for each in (await scene.explain("single"))["ahead"]] == ["first", "g"]
+
+
+async def test_the_queue_names_the_group_that_a_pod_waits_with():
+    scene = scene_with()
+    scene.pod("alone")
+    scene.pod("p0", group="g")
+    items = json.loads(await scene.inspector.queue_page(0, 10))["items"]
+    assert {each["name"]: each["group"] for each in items} == {"alone": None, "p0": "g"}

@@ -73,7 +73,7 @@ class SaysEverywhere:
 
     def _item(self, queue, message):
         text = self.text
-        return QueueItem(text, text, text, 0, queue, None, 1, _TIME, _TIME, message, [text], text)
+        return QueueItem(text, text, text, 0, queue, None, 1, _TIME, _TIME, message, [text], text, text)
 
     async def decisions(self, after, limit):
         text = self.text

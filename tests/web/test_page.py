@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 from tests.web.answering import SaysEverywhere
+from tests.web.clusters import node, pod
 from tests.web.pictures import MOST_BYTES, Pictures
 
 from bayplan.web.serve import opener
@@ -59,6 +60,20 @@ def test_a_glance_tells_what_is_full_what_could_be_emptied_and_why_pods_wait(tab
         "4 pods: didn't match Pod's node affinity/selector",
         "2 pods: Insufficient nvidia.com/gpu",
     ]
+
+
+def test_a_gang_that_waits_is_one_line_with_how_many_of_it_wait(tab, page_of):
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "spec": {"minMember": 4}}
+    objects = [node("n1", 8, "32Gi"), group | {"metadata": {"name": "train", "namespace": "shop"}}]
+    objects += [pod(f"train-{number}", "5", "1Gi") for number in range(4)]
+    for each in objects[2:]:
+        each["metadata"]["labels"]["scheduling.x-k8s.io/pod-group"] = "train"
+    page = tab(page_of([*objects, pod("single", "9", "1Gi")])).page
+    page.wait_for_selector("#why .pods")
+    lines = {each.inner_text() for each in page.locator("#why .pods li").all()}
+    told = " of gang train, of which 4 pods wait"
+    assert lines == {f"shop/train-0{told}", f"shop/train-1{told}", f"shop/train-2{told}", "shop/single"}
+    assert page.locator("#why h3").first.inner_text().startswith("2 pods: ")
 
 
 def test_a_pod_that_waits_is_explained_with_what_would_help(tab, mixed):

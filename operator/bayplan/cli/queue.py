@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _UNITS: Final = ((86400, "d"), (3600, "h"), (60, "m"))
 _COLUMNS: Final = ("NAMESPACE", "NAME", "QUEUE", "PRIORITY", "ATTEMPTS", "AGE", "NEXT TRY")
-_WIDE: Final = (*_COLUMNS, "NOMINATED NODE", "REJECTED BY", "MESSAGE")
+_WIDE: Final = (*_COLUMNS, "POD GROUP", "NOMINATED NODE", "REJECTED BY", "MESSAGE")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,7 +69,7 @@ def _row(item: "QueueItem", now: str) -> list[str]:
     again = "-" if item.next_retry is None else f"in {_duration(now, item.next_retry)}"
     age = _duration(item.waiting_since, now)
     cells = [item.namespace, item.name, item.queue + place, str(item.priority), str(item.attempts), age, again]
-    return [*cells, item.nominated_node or "-", ",".join(item.rejected_by) or "-", item.message]
+    return [*cells, item.group or "-", item.nominated_node or "-", ",".join(item.rejected_by) or "-", item.message]
 
 
 def _duration(start: str, end: str) -> str:

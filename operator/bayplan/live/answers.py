@@ -141,6 +141,8 @@ class QueueItem(PodName, frozen=True):
     """Why it waits, in the words of its last attempt or of its gate."""
     rejected_by: list[str]
     nominated_node: str | None
+    group: str | None = None
+    """The pod group that it waits with."""
 
 
 class QueueAnswer(_Answer, frozen=True):

@@ -196,6 +196,7 @@ class WaitingPodsCopy:
         self._sort_key: Callable[[PodInfo, float], tuple[Any, ...]] = queue.sort_key
         self._longest_wait = queue.max_in_unschedulable_seconds
         self._nominated_node = queue.nominator.nominated_node
+        self._group_of = queue.group_of
         self._decisions = decisions
         self._now = now
         self._epoch = now - queue.clock()
@@ -267,7 +268,7 @@ class WaitingPodsCopy:
 
     def _item(self, standing: _Standing, position: int | None) -> QueueItem:
         queued, pod = standing.queued, standing.pod
-        since = queued.initial_attempt_timestamp
+        since, group = queued.initial_attempt_timestamp, self._group_of(pod)
         return QueueItem(
             namespace=pod.namespace,
             name=pod.name,
@@ -281,6 +282,7 @@ class WaitingPodsCopy:
             message=self._message(standing),
             rejected_by=sorted(queued.rejector_plugins),
             nominated_node=self._nominated_node(queued.uid),
+            group=None if group is None else group.name,
         )
 
     def _next_retry(self, standing: _Standing) -> str | None:

@@ -31,13 +31,13 @@ export function grouped(items) {
 
 /** Draws them; `open` shows a pod. */
 export function showWaiting(box, note, answer, open) {
-  const groups = grouped(answer.items);
+  const groups = grouped(answer.items), gangs = inRows(answer.items);
   note.textContent = answer.items.length < answer.total ? `the first ${number(answer.items.length)} of ${number(answer.total)}` : "";
   if (!groups.length) {
     box.replaceChildren(el("p", { class: "good" }, "No pod waits."));
     return;
   }
-  const drawn = groups.slice(0, GROUPS).map((group) => el("section", { class: "reason" }, heading(group), told(group), pods(group, open)));
+  const drawn = groups.slice(0, GROUPS).map((group) => el("section", { class: "reason" }, heading(group), told(group), pods(group, gangs, open)));
   const left = groups.length - drawn.length;
   if (left > 0) drawn.push(el("p", { class: "reason note" }, `and ${plural(left, "other reason")}`));
   box.replaceChildren(...drawn);
@@ -56,10 +56,23 @@ function told(group) {
     el("span", {}, `${shown(part.text)}: ${number(part.count)} of ${plural(group.read.nodes, "node")}`), bar(part.count / group.read.nodes))));
 }
 
-function pods(group, open) {
-  const named = group.items.slice(0, NAMED).map((item) => el("li", {},
-    el("button", { type: "button", class: "link", onclick: () => open(item.namespace, item.name) }, name(`${item.namespace}/${item.name}`))));
-  const left = group.items.length - named.length;
+/** Members of a gang by the gang, other pods by themselves. */
+function inRows(items) {
+  const rows = new Map();
+  for (const item of items) {
+    const row = item.group ? `${item.namespace}/${item.group}` : item;
+    if (!rows.has(row)) rows.set(row, []);
+    rows.get(row).push(item);
+  }
+  return rows;
+}
+
+function pods(group, gangs, open) {
+  const rows = [...inRows(group.items)].slice(0, NAMED);
+  const named = rows.map(([gang, [first]]) => el("li", {},
+    el("button", { type: "button", class: "link", onclick: () => open(first.namespace, first.name) }, name(`${first.namespace}/${first.name}`)),
+    first.group ? el("span", { class: "note" }, " of gang ", name(first.group), `, of which ${plural(gangs.get(gang).length, "pod")} wait`) : null));
+  const left = rows.reduce((rest, [, items]) => rest - items.length, group.items.length);
   if (left > 0) named.push(el("li", { class: "note" }, `and ${number(left)} more`));
   return el("ul", { class: "pods" }, named);
 }
