@@ -9,13 +9,11 @@ from e2e.scenarios.alert_series import (
     REPLICA,
     STRANGER,
     Case,
-    attempts,
     checked,
     leads,
-    pending,
-    refusals,
     series,
 )
+from e2e.scenarios.scheduling_alert_cases import SCHEDULING_CASES
 
 CASES = [
     Case(
@@ -134,146 +132,7 @@ CASES = [
     Case(
         "BayplanLeaderChangesOften", "a rollout of two", 40, {leads(): "1 0 1 0x60", leads(OTHER_REPLICA): "0 1 0 1x60"}
     ),
-    Case(
-        "BayplanStuck",
-        "no attempts",
-        25,
-        {pending("active"): "7x60", attempts("scheduled"): "0+10x5 50x60", leads(): "1x60"},
-        "For ten minutes at least 7 pods were ready to be tried, and there was no attempt.",
-        INSTALLATION,
-    ),
-    Case(
-        "BayplanStuck",
-        "no attempts without leader election",
-        25,
-        {pending("active"): "7x60", attempts("scheduled"): "0+10x5 50x60"},
-        "For ten minutes at least 7 pods were ready to be tried, and there was no attempt.",
-        INSTALLATION,
-    ),
-    Case("BayplanStuck", "work", 25, {pending("active"): "7x60", attempts("scheduled"): "0+10x60", leads(): "1x60"}),
-    Case("BayplanStuck", "idle", 25, {pending("active"): "0x60", attempts("scheduled"): "0x60", leads(): "1x60"}),
-    Case(
-        "BayplanStuck",
-        "a standby that knows the pods",
-        25,
-        {
-            pending("active", OTHER_REPLICA): "7x60",
-            leads(OTHER_REPLICA): "0x60",
-            pending("active"): "0x60",
-            leads(): "1x60",
-        },
-    ),
-    Case(
-        "BayplanPendingPodsGrowOld",
-        "pods without room",
-        62,
-        {pending("unschedulable"): "3x90", pending("backoff"): "0x90", leads(): "1x90"},
-        "For an hour at least 3 pods found no node.",
-        INSTALLATION,
-    ),
-    Case("BayplanPendingPodsGrowOld", "pods held back by a gate", 62, {pending("gated"): "3x90", leads(): "1x90"}),
-    Case(
-        "BayplanPendingPodsGrowOld",
-        "pods that find room",
-        80,
-        {pending("unschedulable"): "3x40 0x1 3x90", leads(): "1x90"},
-    ),
-    Case(
-        "BayplanSchedulingErrors",
-        "one attempt of ten fails",
-        20,
-        {attempts("error"): "0+1x60", attempts("scheduled"): "0+9x60"},
-        "10% of the attempts end with an error, not with a node or a verdict.",
-        INSTALLATION,
-    ),
-    Case(
-        "BayplanSchedulingErrors", "no room", 20, {attempts("unschedulable"): "0+9x60", attempts("scheduled"): "0+1x60"}
-    ),
-    Case(
-        "BayplanSchedulingErrors",
-        "a stranger's errors",
-        20,
-        {attempts("error", STRANGER): "0+9x60", attempts("scheduled"): "0+1x60"},
-    ),
-    Case(
-        "BayplanPreemptionStorm",
-        "victims come back as preemptors' victims",
-        30,
-        {series("scheduler_preemption_victims_sum"): "0+10x60", attempts("scheduled"): "0+12x60"},
-        "Preemption ended 150 pods within 15 minutes, more than one for every two that were bound.",
-        INSTALLATION,
-    ),
-    Case(
-        "BayplanPreemptionStorm",
-        "few of many",
-        30,
-        {series("scheduler_preemption_victims_sum"): "0+10x60", attempts("scheduled"): "0+100x60"},
-    ),
-    Case(
-        "BayplanPreemptionStorm",
-        "a few victims",
-        30,
-        {series("scheduler_preemption_victims_sum"): "0+1x60", attempts("scheduled"): "0+1x60"},
-    ),
-    Case(
-        "BayplanBindConflicts",
-        "two schedulers for the same pods",
-        45,
-        {series("bayplan_bind_conflicts_total"): "0+6x60", attempts("scheduled"): "0+60x60"},
-        "0.1 binds a second find a pod that somebody else bound or made anew: more than one of a hundred. Two "
-        "schedulers with the same schedulerName may run; the Leases with the label "
-        "bayplan.io/leader-election say which.",
-        INSTALLATION,
-    ),
-    Case(
-        "BayplanBindConflicts",
-        "a pod that was deleted meanwhile",
-        45,
-        {series("bayplan_bind_conflicts_total"): "0x20 1x60", attempts("scheduled"): "0+60x80"},
-    ),
-    Case(
-        "BayplanAdmissionRefusals",
-        "a webhook that nobody serves, for binds in one namespace",
-        30,
-        {refusals("shop"): "0+6x60", refusals("calm"): "3x60"},
-        "For ten minutes admission refused writes of pods/binding in namespace shop.",
-        {**INSTALLATION, "exported_namespace": "shop", "resource": "pods/binding"},
-    ),
-    Case("BayplanAdmissionRefusals", "a webhook that restarted", 30, {refusals("shop"): "0x9 0+6x3 18x60"}),
-    Case(
-        "BayplanNominationOld",
-        "a victim that does not end",
-        30,
-        {series("bayplan_oldest_nomination_age_seconds"): "0+60x60", leads(): "1x60"},
-        "bayplan keeps room on a node for 30m 0s for a pod whose victims were ended.",
-        INSTALLATION,
-    ),
-    Case(
-        "BayplanNominationOld",
-        "victims that end",
-        30,
-        {series("bayplan_oldest_nomination_age_seconds"): "0 60 120 180 240 0x60", leads(): "1x60"},
-    ),
-    Case(
-        "BayplanNominationOld",
-        "what a standby heard",
-        30,
-        {series("bayplan_oldest_nomination_age_seconds", OTHER_REPLICA): "0+60x60", leads(OTHER_REPLICA): "0x60"},
-    ),
-    Case(
-        "BayplanKubeletRejections",
-        "a node with less room",
-        12,
-        {series("bayplan_kubelet_rejections_total", reason="OutOfcpu"): "0x4 2x30"},
-        "Within 15 minutes kubelets rejected 2 pods with the reason OutOfcpu.",
-        {**INSTALLATION, "reason": "OutOfcpu"},
-    ),
-    Case(
-        "BayplanKubeletRejections",
-        "none since",
-        30,
-        {series("bayplan_kubelet_rejections_total", reason="OutOfcpu"): "2x60"},
-    ),
+    *SCHEDULING_CASES,
     Case(
         "BayplanAPIServerUnreachable",
         "no answers",

@@ -21,6 +21,7 @@ from e2e.controlplane.objects import node, pod, pod_of_class
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.process import STOP_SECONDS, free_ports, stop_all
 from e2e.controlplane.waiting import wait_until
+from e2e.gangs.objects import GROUPS, group, install_crd, member
 from e2e.scenarios.grafana import dashboard_queries, fill_in, query_of, resolve_variables, selectors_of
 from e2e.scenarios.monitoring import bayplan_targets, install_scraper
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, configuration, wait_bound
@@ -89,6 +90,7 @@ def sample_port() -> Iterator[int]:
 @pytest.fixture(scope="module")
 def plane(start_control_plane: StartControlPlane) -> ControlPlane:
     plane = start_control_plane(ControlPlaneOptions())
+    install_crd(plane)
     for name, value in (("low", 1), ("high", 1000)):
         plane.client.create("priorityclasses", {"metadata": {"name": name}, "value": value})
     plane.client.create_all("nodes", [node(f"busy-{index}") for index in range(3)])
@@ -98,12 +100,15 @@ def plane(start_control_plane: StartControlPlane) -> ControlPlane:
 
 
 def put_work(client: ApiClient, turn: int) -> None:
-    """Has pods bound, one preempted and one refused, and removes them."""
+    """Has pods and a gang bound, one pod preempted and one refused, and removes them."""
     on_full: Object = {"nodeSelector": {"room": "one"}, "tolerations": [{"key": "room", "operator": "Exists"}]}
     names = [f"turn-{turn}-{index}" for index in range(PODS_AT_ONCE * 2)]
     client.create_all("pods", [pod(name, "default") for name in names])
+    client.create(GROUPS, group(f"gang-{turn}", "default", 2))
+    members = [f"gang-{turn}-{index}" for index in range(2)]
+    client.create_all("pods", [member(name, "default", f"gang-{turn}") for name in members])
     client.create("pods", pod_of_class(f"low-{turn}", "default", "low", **on_full))
-    wait_bound(client, "default", [*names, f"low-{turn}"])
+    wait_bound(client, "default", [*names, *members, f"low-{turn}"])
     client.create("pods", pod_of_class(f"high-{turn}", "default", "high", **on_full))
     client.create("pods", pod(f"never-{turn}", "default", requests={"cpu": "1000"}))
     wait_until(
@@ -111,6 +116,7 @@ def put_work(client: ApiClient, turn: int) -> None:
         f"the end of low-{turn}",
     )
     client.delete_all("pods", "default")
+    client.delete_all(GROUPS, "default")
 
 
 @pytest.fixture(scope="module")

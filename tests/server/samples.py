@@ -65,6 +65,7 @@ def state(*, pending=None, watches=None) -> Iterator[Metric]:
     queue = SimpleNamespace(
         pending=lambda: {"active": 3, "backoff": 2} if pending is None else pending,
         entities=lambda: {("active", "pod"): 3, ("backoff", "podgroup"): 1},
+        oldest_group_age=lambda: 90.0,
         in_flight_events=lambda: {"PodPopped": 1, "NodeAdd": 2},
         nominator=SimpleNamespace(count=lambda: 2, oldest_age=lambda: 7.5),
     )
@@ -123,6 +124,7 @@ def observe_everything(to: Metrics) -> None:
     """Each metric at least once."""
     observe_a_bound_pod(to)
     observe_a_rejected_pod(to)
+    to.pod_group_attempt(PROFILE, "scheduled", 0.01)
     to.scheduled_after_flush.add()
     to.hint_seconds.observe(0.00001, "NodeResourcesFit", "NodeAdd", "QueueSkip")
     to.volume_stage_errors.add("bind")

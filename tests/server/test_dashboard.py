@@ -62,7 +62,7 @@ def test_every_panel_but_a_row_says_what_it_shows_in_which_unit_and_has_queries(
 
 def test_the_rows_are_what_an_operator_asks_about():
     rows = [panel["title"] for panel in PANELS if panel["type"] == "row"]
-    assert rows == ["Overview", "Decisions", "Packing", "Preemption", "API server", "Leadership", "Process"]
+    assert rows == ["Overview", "Decisions", "Gangs", "Packing", "Preemption", "API server", "Leadership", "Process"]
 
 
 def test_every_query_goes_to_the_chosen_data_source():

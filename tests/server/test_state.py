@@ -13,6 +13,7 @@ def test_every_queue_is_exported_even_when_it_is_empty():
 def test_groups_that_wait_are_told_from_single_pods():
     assert value("scheduler_queued_entities", queue="active", type="pod") == 3
     assert value("scheduler_queued_entities", queue="backoff", type="podgroup") == 1
+    assert value("bayplan_oldest_pod_group_age_seconds") == 90.0
 
 
 def test_cache_sizes_are_exported_by_type():

@@ -174,7 +174,12 @@ class Metrics:
         )
         self.attempts_per_pod = _histogram("scheduler_pod_scheduling_attempts", exponential_buckets(1, 2, 5))
         self.scheduled_after_flush = _counter("scheduler_pod_scheduled_after_flush_total")
-        self.pod_group_attempts = _counter("scheduler_podgroup_schedule_attempts_total", "result", "profile")
+        self.pod_group_attempts = _counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "result",
+            "profile",
+            preset=product(("scheduled", "unschedulable", "error"), profiles),
+        )
         self.pod_group_attempt_seconds = _histogram(
             "scheduler_podgroup_scheduling_attempt_duration_seconds", _FROM_1_MILLISECOND, "result", "profile"
         )

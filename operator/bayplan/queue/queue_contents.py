@@ -31,6 +31,10 @@ class QueueContents:
         pods = {(queue, "pod"): number - groups[queue] for queue, number in counts.items()}
         return pods | {(queue, "podgroup"): groups[queue] for queue in counts}
 
+    def oldest_group_age(self) -> float:
+        """Return since how many seconds the gang is tried that waits longest for room; 0 without any."""
+        return self._groups.oldest_age()
+
     def in_flight_events(self) -> Mapping[str, int]:
         """Return what is kept for the pods in flight by event, under the labels of scheduler_inflight_events."""
         return self._in_flight.events()

@@ -88,6 +88,12 @@ class QueuedGroups:
         ends = (each.backoff_expiration for each in self._entities.values() if each.sub_queue in _BACKING_OFF)
         return max((release_time(each) for each in ends if each is not None), default=None)
 
+    def oldest_age(self) -> float:
+        """Return since how many seconds the gang is tried that waits longest for room; 0 without any."""
+        since = (each.short_since for each in self._entities.values())
+        oldest = min((each for each in since if each is not None), default=None)
+        return 0.0 if oldest is None else self.sub_queues.clock() - oldest
+
     # Members come and go.
 
     def add(self, queued: QueuedPodInfo, key: PodGroupKey, *, failed: bool = False) -> None:
@@ -287,7 +293,7 @@ class QueuedGroups:
             self.fail(entity, not error)
         else:
             entity.attempts = entity.unschedulable_count = entity.consecutive_errors = 0
-            entity.backoff_expiration = None
+            entity.backoff_expiration = entity.initial_attempt_timestamp = None
             if not any(each.attempts for each in members.values()):
                 entity.timestamp, entity.sequence = self.sub_queues.clock(), self.next_sequence()
         for member in members.values():

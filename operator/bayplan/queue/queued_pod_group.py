@@ -50,6 +50,13 @@ class QueuedPodGroup(QueuedEntity):
         """Since ever for a gang that runs in part, as after a restart: room goes to whom it makes whole."""
         return 0.0 if 0 < len(self.placed(self.group.key)) < self.group.least else self.timestamp
 
+    @property
+    def short_since(self) -> float | None:
+        """When it was first tried, of a gang that is not whole yet and waits for nothing but room; else None."""
+        is_held = self.gating_plugin not in {None, _DEFAULT_PREEMPTION}
+        is_whole = len(self.placed(self.group.key)) >= self.group.least
+        return None if is_held or is_whole else self.initial_attempt_timestamp
+
     def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
         """Return what holds the group: a gated member, or that there are too few.
 

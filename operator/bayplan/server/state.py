@@ -50,6 +50,12 @@ def state_metrics(
         queue.entities(),
     )
     yield gauge(
+        "bayplan_oldest_pod_group_age_seconds",
+        "Seconds since the first round of the pod group that waits longest for room; 0 without any.",
+        (),
+        {(): queue.oldest_group_age()},
+    )
+    yield gauge(
         "scheduler_cache_size",
         "Number of nodes, pods, and assumed (bound, not yet confirmed) pods in the cache.",
         ("type",),
