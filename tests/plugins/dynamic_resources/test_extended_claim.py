@@ -1,6 +1,7 @@
 """Extended resources that a DeviceClass provides: where pods run, and the claim that is made for them."""
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -145,7 +146,9 @@ def test_the_claim_is_made_allocated_reserved_and_told_of_on_the_pod():
     made = server.calls[0]
     assert (made.method, made.path) == ("POST", "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
-    assert made.body["metadata"] == {
+    metadata = dict(made.body["metadata"])
+    assert re.fullmatch("p-extended-resources-[0-9a-f]{5}", metadata.pop("name"))
+    assert metadata == {
         "namespace": "ns",
         "generateName": "p-extended-resources-",
         "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
@@ -191,6 +194,25 @@ def test_after_a_bind_that_failed_the_claim_is_deleted_and_its_devices_are_free(
     assert [call.method for call in server.calls[-3:]] == ["GET", "PATCH", "DELETE"]
     assert server.claims == {}
     assert world.outcome(pod) == "n2"
+
+
+@pytest.mark.parametrize(("owner", "said"), [("p", "done"), ("q", "taken")])
+def test_a_claim_that_is_there_already_was_made_by_a_try_whose_answer_was_lost_if_it_is_for_this_pod(owner, said):
+    world = world_with()
+    server = MakingServer(world)
+
+    def answer():
+        name = server.calls[-1].body["metadata"]["name"]
+        kept = left_over()
+        (reference,) = kept.metadata.owner_references
+        named = replace(kept.metadata, name=name, owner_references=[replace(reference, uid=owner)])
+        server.claims[name] = msgspec.to_builtins(replace(kept, metadata=named))
+        server.show()
+        return ApiResponse(409, b'{"reason": "AlreadyExists", "message": "taken"}')
+
+    server.before[1] = answer
+    assert perform(world.reserve(asking(1)), server)[0].endswith(said)
+    assert len(server.claims) == 1
 
 
 def test_a_claim_that_could_not_be_made_leaves_nothing_behind():

@@ -6,6 +6,7 @@ here. After a conflict the claim is read again.
 
 from collections.abc import Generator, Sequence
 from typing import Any, Final
+from uuid import uuid4
 
 import msgspec
 from msgspec.structs import replace
@@ -18,6 +19,7 @@ from bayplan.api.objects import Pod
 from bayplan.api.response import ApiResponse, decode_status
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Conversation, EffectError, Notice, Request
+from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 from bayplan.plugins.dynamic_resources.pod_claims import is_reserved_for
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
@@ -27,6 +29,9 @@ _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """As often as client-go tries, and after as long (util/retry DefaultRetry)."""
+_MADE_OF: Final = 58
+_RANDOM: Final = 5
+"""A name that is made: so much of what it is made of, and as many random letters (apiserver names/generate.go)."""
 
 _decoder = msgspec.json.Decoder(ResourceClaim)
 _pod_decoder = msgspec.json.Decoder(Pod)
@@ -116,11 +121,13 @@ def unreserve(claim: ResourceClaim, pod: PodInfo) -> Conversation:
 def create(claim: ResourceClaim) -> _Writing:
     """Make a claim that has no name yet; return what it is then.
 
+    It gets its name here, as an API server would make it, so that it is made once however often it is asked for.
+
     Raises:
         EffectError: the API server refuses, or does not answer.
     """
     meta = claim.metadata
-    named = replace(meta, name="", uid="")
+    named = replace(meta, name=f"{meta.generate_name[:_MADE_OF]}{uuid4().hex[:_RANDOM]}", uid="")
     body = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -128,7 +135,13 @@ def create(claim: ResourceClaim) -> _Writing:
         "spec": msgspec.to_builtins(claim.spec),
     }
     about = f"create claim for extended resources {key_of(meta)}"
-    return _read((yield Request("POST", _collection(claim), about, body)), about)
+    answer = yield Request("POST", _collection(claim), about, body)
+    if _is_conflict(answer):
+        # The answer to an earlier try may have been lost.
+        shown = yield Request("GET", _path(replace(claim, metadata=named)), about)
+        if shown is not None and shown.status == 200 and pod_of(_read(shown, about)) == pod_of(claim):
+            answer = shown
+    return _read(answer, about)
 
 
 def delete(claim: ResourceClaim, pod: PodInfo) -> Conversation:

@@ -114,7 +114,7 @@ def pod_of(claim: ResourceClaim) -> str:
 
 
 def assumed_name(pod: PodInfo) -> str:
-    """Return the name of the claim where nothing is written; an API server's ends in five random letters."""
+    """Return the name of the claim where nothing is written; a real one ends in five random letters."""
     return f"{pod.name}-extended-resources-"
 
 
