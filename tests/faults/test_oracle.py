@@ -13,7 +13,8 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import binding_call, nomination_call, pod_scheduled_call
 from bayplan.scheduler.binder import Binder, BindError, BindResult
-from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
+from bayplan.scheduler.failure_reporter import FailureReporter
+from bayplan.scheduler.pod_conditions import PodConditions
 from bayplan.scheduler.preemption import PreemptionExecutor
 
 SEEDS = range(1, 60)
@@ -142,7 +143,7 @@ def test_a_nomination_that_is_never_taken_back_is_found(monkeypatch):
     def without_an_end(*given, nomination=None, **options):
         return pod_scheduled_call(*given, nomination=nomination or None, **options)
 
-    writes = "bayplan.scheduler.failure_reporter."
+    writes = "bayplan.scheduler.pod_conditions."
     monkeypatch.setattr(f"{writes}pod_scheduled_call", without_an_end)
     monkeypatch.setattr(f"{writes}nomination_call", lambda pod, node: nomination_call(pod, node or "n1"))
     assert any(each.startswith("P17 high ") for each in failure(1, LOSES_ITS_NODE))
@@ -151,7 +152,7 @@ def test_a_nomination_that_is_never_taken_back_is_found(monkeypatch):
 def test_what_is_written_over_and_over_is_found(monkeypatch):
     def sweep(self):
         for uid in self.queue.uids():
-            self.conditions.nomination_ended(self.queue.newest(uid))
+            self.failures.conditions.nomination_ended(self.queue.newest(uid))
 
     monkeypatch.setattr(PreemptionExecutor, "sweep", sweep)
     assert any(each.startswith("P19 PATCH ") for each in failure(1, TOO_LARGE))

@@ -1,44 +1,45 @@
 """How often the condition of a pod that waits is written when only its text changes."""
 
 import asyncio
+import json
 
 import pytest
 from tests.builders import make_node, make_pod_info
 from tests.waiting import until
 
+from bayplan.api.objects import PodCondition
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.condition_texts import KEPT_BYTES, ConditionTexts
-
-POD = make_pod_info("p", uid="p")
+from bayplan.scheduler.pod_conditions import KEPT_BYTES, PodConditions
 
 
 class Scene:
-    """Texts on a clock that tests move by hand, and what was written; all that is written is at once known."""
+    """Conditions on a clock that tests move by hand, and the texts that were written."""
 
     def __init__(self):
         self.now = 100.0
-        self.known = {}
-        self.pods = {"p": POD}
+        self.pods = {"p": make_pod_info("p", uid="p")}
         self.writes = []
-        self.texts = ConditionTexts(
-            self.pods.get,
-            lambda pod: self.known.get(pod.uid),
-            self._write,
-            lambda pod, condition: self._write(pod, condition, None),
-            lambda: self.now,
-        )
+        self.conditions = PodConditions(self._send, self.pods.get, lambda: self.now)
 
-    def _write(self, pod, condition, nomination):
-        self.known[pod.uid] = condition
-        self.writes.append((condition[1], nomination) if nomination is not None else condition[1])
+    def _send(self, uid, call, ended, **options):
+        status = json.loads(call.body)["status"]
+        (condition,) = status["conditions"]
+        message = condition["message"]
+        self.writes.append((message, status["nominatedNodeName"]) if "nominatedNodeName" in status else message)
 
-    def fail(self, message, *, reason="Unschedulable", pod=POD, nomination=None, backs_off=1.0):
+    def shows(self, message, uid="p"):
+        """The watch shows a version of the pod with this condition."""
+        said = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+        self.pods[uid] = make_pod_info(uid=uid, conditions=[said])
+
+    def fail(self, message, *, uid="p", reason="Unschedulable", nomination=None, backs_off=1.0):
         until = None if backs_off is None else self.now + backs_off
-        return self.texts.failed(pod, (reason, message), nomination, until)
+        return self.conditions.failed(self.pods[uid], reason, message, nomination=nomination, backs_off_until=until)
 
     def wait(self, seconds):
+        """Time passes; what was written by then, as whoever makes Events of it is told."""
         self.now += seconds
-        self.texts.flush(self.now)
+        return [(pod.uid, message) for pod, message in self.conditions.flush(self.now)]
 
     def new_writes(self):
         writes, self.writes = self.writes, []
@@ -59,10 +60,10 @@ def test_a_new_text_is_written_once_the_attempt_after_the_back_off_has_not_chang
     told.wait(2.0)
     told.fail("tainted", backs_off=4.0)
     assert told.new_writes() == []
-    assert told.texts.next_deadline() == 103.0
-    told.wait(1.0)
+    assert told.conditions.next_deadline() == 103.0
+    assert told.wait(1.0) == [("p", "tainted")]
     assert told.new_writes() == ["tainted"]
-    assert told.texts.next_deadline() is None
+    assert told.conditions.next_deadline() is None
 
 
 def test_whoever_reports_an_attempt_hears_whether_its_text_waits(told):
@@ -100,15 +101,14 @@ def test_texts_of_very_many_pods_are_all_written_within_five_minutes(told):
 def many(told, number):
     """So many pods have another text at once."""
     for serial in range(number):
-        pod = told.pods[f"{serial}"] = make_pod_info(uid=f"{serial}")
-        told.known[pod.uid] = ("Unschedulable", "full")
-        told.fail("tainted", pod=pod)
+        told.shows("full", uid=f"{serial}")
+        told.fail("tainted", uid=f"{serial}")
 
 
 def test_a_text_that_became_what_it_was_is_not_written(told):
     told.fail("tainted")
     told.fail("full")
-    assert told.texts.next_deadline() is None
+    assert told.conditions.next_deadline() is None
     told.wait(10.0)
     assert told.new_writes() == []
 
@@ -136,7 +136,7 @@ def test_the_end_of_a_nomination_is_written_at_once_with_the_newest_text(told):
     told.fail("tainted")
     told.fail("full again", nomination="")
     told.wait(10.0)
-    assert told.new_writes() == [("full again", "")]
+    assert told.new_writes() == [("full again", None)]
 
 
 def test_nothing_that_waits_is_written_on_a_pod_that_waits_no_more(told):
@@ -148,15 +148,15 @@ def test_nothing_that_waits_is_written_on_a_pod_that_waits_no_more(told):
 
 def test_what_somebody_else_wrote_meanwhile_is_not_written_again(told):
     told.fail("tainted")
-    told.known["p"] = ("Unschedulable", "tainted")
-    told.wait(10.0)
+    told.shows("tainted")
+    assert told.wait(10.0) == []
     assert told.new_writes() == []
 
 
 def test_nothing_that_waits_is_written_on_a_pod_that_is_forgotten(told):
     told.fail("tainted")
-    told.texts.forget("p")
-    told.texts.forget("unknown")
+    told.conditions.forget_text("p")
+    told.conditions.forget_text("unknown")
     told.wait(10.0)
     assert told.new_writes() == []
 
@@ -170,15 +170,14 @@ def test_texts_are_compared_as_they_are_cut(told):
 def test_the_texts_that_wait_have_a_bound_in_bytes_and_more_are_written_at_once(allocated):
     told = Scene()
     for number in range(2000):
-        pod = told.pods[f"{number}"] = make_pod_info(uid=f"{number}")
-        told.known[pod.uid] = ("Unschedulable", "full")
+        told.shows("full", uid=f"{number}")
     before = allocated()
     written = []
-    for uid, pod in told.pods.items():
-        if uid != "p":
-            told.fail(uid + "x" * 20_000, pod=pod)
-            written += [uid] * len(told.new_writes())
-            told.known[uid] = ("Unschedulable", "full")
+    for uid in map(str, range(2000)):
+        told.fail(uid + "x" * 20_000, uid=uid)
+        if told.new_writes():
+            written.append(uid)
+            del told.pods[uid]
     assert allocated() - before < KEPT_BYTES + 2**20
     assert 0 < len(written) < 2000
     told.wait(300.0)

@@ -9,14 +9,14 @@ from tests.builders import make_pod_info
 
 from bayplan.api.objects import PodCondition
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.failure_reporter import PodConditions
+from bayplan.scheduler.pod_conditions import PodConditions
 
 
 class Scene:
     """The writer of conditions, and the patches it sent."""
 
     def __init__(self):
-        self.writer = PodConditions(self._send, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
+        self.writer = PodConditions(self._send, {}.get, lambda: 0.0, now=lambda: datetime(2026, 1, 1, tzinfo=UTC))
         self.statuses = []
         self.losers = []
         self.urgent = []

@@ -13,7 +13,7 @@ from bayplan.groups.pod_group import INITIALLY_SCHEDULED, PodGroup
 from bayplan.metrics.table import Metrics
 from bayplan.scheduler.api_calls import STRATEGIC_MERGE_PATCH, ApiCall, condition_message, rfc3339, utc_now
 from bayplan.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE
-from bayplan.scheduler.failure_reporter import Patch
+from bayplan.scheduler.pod_conditions import Patch
 from bayplan.scheduler.pod_group_round import RoundResult, RoundStatus
 
 logger = logging.getLogger(__name__)

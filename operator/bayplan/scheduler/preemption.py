@@ -21,7 +21,7 @@ from bayplan.scheduler.attempt import UNSCHEDULABLE, Nominated, return_to_queue
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
-from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
+from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.group_attempts import GroupNominated
 from bayplan.scheduler.refused_victims import RefusedVictims, Unended, is_gone, several_at_once
 
@@ -77,7 +77,6 @@ class PreemptionExecutor:
     queue: SchedulingQueue
     dispatcher: Dispatcher
     recorder: EventRecorder
-    conditions: PodConditions
     failures: FailureReporter
     metrics: Metrics
     reject_waiting: Callable[[str], bool]
@@ -96,7 +95,7 @@ class PreemptionExecutor:
         pod = nominated.pod
         self._seen.add(nominated.node_name)
         for other in nominated.displaced:
-            self.conditions.nomination_ended(other)
+            self.failures.conditions.nomination_ended(other)
         fit_error = nominated.fit_error
         chosen = fit_error.victims
         victims = [victim.uid for victim in chosen if not victim.is_terminating]
@@ -115,7 +114,7 @@ class PreemptionExecutor:
         preemption, nominator = nominated.preemption, self.queue.nominator
         self._seen.update(nominated.nodes.values())
         for other in nominated.displaced:
-            self.conditions.nomination_ended(other)
+            self.failures.conditions.nomination_ended(other)
         if preemption.violations:
             self.metrics.budget_violations.add(POD_GROUP_PREEMPTOR, by=preemption.violations)
 
@@ -146,7 +145,7 @@ class PreemptionExecutor:
                 pod = self.queue.newest(uid)
                 if pod is not None and self.queue.nominator.nominated_node(uid) == node_name:
                     self.queue.withdraw(uid)
-                    self.conditions.nomination_ended(pod)
+                    self.failures.conditions.nomination_ended(pod)
         self.queue.preempting.end(nominated.group.key)
         self.wake()
 
@@ -166,7 +165,7 @@ class PreemptionExecutor:
                     continue
                 logger.info("nomination to a node that is gone pod=%r node=%r", pod.key, node_name)
                 self.queue.withdraw(pod.uid, wake=True)
-                self.conditions.nomination_ended(pod)
+                self.failures.conditions.nomination_ended(pod)
 
     def _rejected(self, uid: str, cause: "_Cause") -> bool:
         victim = self.cache.pod(uid)
@@ -224,10 +223,7 @@ class PreemptionExecutor:
                 failed.nomination = None
             self.failures.report(failed)
         elif ours and not failed.gone:
-            try:
-                self.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
-            except Exception:
-                logger.exception("nomination cannot be taken back pod=%r", pod.key)
+            self.failures.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
 
     async def _nominate_and_end(self, nominated: Nominated, cause: "_Cause", victims: list[PodInfo]) -> Unended | None:
         """Write the nomination, then end the victims, several at once; the first problem spares those not begun.

@@ -21,8 +21,9 @@ from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.scheduler.extender.wire import ExtenderError
-from bayplan.scheduler.failure_reporter import FailureReporter, PodConditions
+from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.group_attempts import GroupRounds
+from bayplan.scheduler.pod_conditions import PodConditions
 from bayplan.scheduler.pre_bind import LaterExchanges
 from bayplan.scheduler.preemption import PreemptionExecutor
 from bayplan.scheduler.recent_decisions import RecentDecisions
@@ -89,10 +90,10 @@ class Scheduler:
             decides_by_kind=engine.extended is None,
             decided=note_scores,
         )
-        conditions = PodConditions(dispatcher.patch)
+        conditions = PodConditions(dispatcher.patch, queue.newest, clock)
         self.decisions = RecentDecisions()
         """What was decided last, for whoever asks."""
-        self._failures = FailureReporter(recorder, conditions, metrics, clock, queue.newest, self.decisions)
+        self._failures = FailureReporter(recorder, conditions, metrics, clock, self.decisions)
         self._binding = BindingCycle(
             cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, news.set, clock, announces
         )
@@ -102,7 +103,6 @@ class Scheduler:
             queue=queue,
             dispatcher=dispatcher,
             recorder=recorder,
-            conditions=conditions,
             failures=self._failures,
             metrics=metrics,
             reject_waiting=self._binding.reject,
@@ -139,7 +139,7 @@ class Scheduler:
         """Have a pod whose deletion has begun, or that is pending no more, wait for nothing and repeat no Event."""
         self._recorder.forget(uid)
         self._binding.pod_gone(uid)
-        self._failures.texts.forget(uid)
+        self._failures.conditions.forget_text(uid)
 
     async def take_over(self, engine: Engine, changed: Collection[str]) -> None:
         """Decide and bind with `engine` from now on; the queue tries the pods of the `changed` profiles again.
@@ -194,7 +194,7 @@ class Scheduler:
 
     def write_texts(self, due: float) -> None:
         """Write the texts of conditions that are due by then, in seconds of the clock."""
-        self._failures.texts.flush(due)
+        self._failures.write_texts(due)
 
     def schedule_one(self) -> Attempt | QueuedPodGroup | None:
         """Run one attempt and start what follows from it; returns what happened, None when no pod is ready.
@@ -296,9 +296,7 @@ class Scheduler:
     def _perform(self, attempt: Result) -> None:
         """Perform the effects of an attempt: the bind, the end of victims, or the report of a failure."""
         if isinstance(attempt, Reserved):
-            self._failures.texts.forget(attempt.queued.uid)
-            seconds = self._clock() - attempt.started
-            self.decisions.placed(attempt.pod, attempt.placement, seconds, self.cache.nodes.node_count)
+            self._failures.reserved(attempt, self.cache.nodes.node_count)
             self._binding.start(attempt)
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
@@ -317,7 +315,7 @@ class Scheduler:
     async def _sleep(self) -> None:
         _attend_to(self.preemption.sweep)
         longest, self._resting = _REST_SECONDS if self._resting else _RELEASE_SECONDS, False
-        deadlines = (self.queue.next_deadline(), self._failures.texts.next_deadline())
+        deadlines = (self.queue.next_deadline(), self._failures.conditions.next_deadline())
         wanted = [deadline - self._clock() for deadline in deadlines if deadline is not None]
         seconds = min([*wanted, longest])
         alarm = asyncio.get_running_loop().call_later(max(seconds, 0.0), self.news.set)
