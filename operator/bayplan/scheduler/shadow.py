@@ -19,6 +19,7 @@ from bayplan.config.errors import ConfigurationError, forbidden
 from bayplan.config.types import PluginEntry, PluginSet, SchedulerConfiguration
 from bayplan.metrics.table import Metrics
 from bayplan.queue.nominator import Nominator
+from bayplan.scheduler.api_calls import shown_condition
 from bayplan.scheduler.attempt import UNSCHEDULABLE
 from bayplan.scheduler.decision import Decision, FitError
 from bayplan.scheduler.engines import Engine
@@ -212,7 +213,7 @@ class Shadow:
             self.nominator.add(info, nominated)
         else:
             self.nominator.delete(uid)
-        if uid in self._refused or not self._decides(info) or not _is_refused(info.pod):
+        if uid in self._refused or not self._decides(info) or not _is_refused(info):
             return
         self._refused.add(uid)
         outcome = self.real.decide(_waiting(info)).outcome
@@ -274,11 +275,9 @@ def _agreement(decision: Decision, node_name: str) -> str:
     return "tie" if outcome.score in scores.tolist() else "another"
 
 
-def _is_refused(pod: Pod) -> bool:
-    return any(
-        each.type == "PodScheduled" and each.status == "False" and each.reason == UNSCHEDULABLE
-        for each in pod.status.conditions or ()
-    )
+def _is_refused(info: PodInfo) -> bool:
+    shown = shown_condition(info)
+    return shown is not None and shown[0] == UNSCHEDULABLE
 
 
 def _waiting(info: PodInfo) -> PodInfo:
