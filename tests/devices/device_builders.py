@@ -156,9 +156,9 @@ def still():
 
 
 def devices_of(answer):
-    """Pool and device of each result, by claim; the text of a refusal."""
+    """Pool and device of each result, by claim; the text of a refusal, which tells an error by its first word."""
     if not hasattr(answer, "allocations"):
-        return answer.text
+        return f"error: {answer.text}" if answer.fails and not answer.timed_out else answer.text
     return [[f"{each.pool}/{each.device}" for each in found.devices.results] for found in answer.allocations()]
 
 

@@ -20,7 +20,8 @@ from bayplan.api.device_objects import DeviceClass, ResourceSlice
 from bayplan.api.objects import Node
 from bayplan.api.quantity import exact_nano
 from bayplan.devices.allocated_state import AllocatedState
-from bayplan.devices.allocator import AllocationError, Allocator, Refusal
+from bayplan.devices.allocator import Allocator
+from bayplan.devices.refusals import Refusal
 
 DATA = Path(__file__).parent / "data" / "allocations.jsonl.xz"
 _NAME = "device-allocator"
@@ -46,12 +47,10 @@ def bayplan_answers(case, *, packs=False):
     """What bayplan says of a case, in the form in which answers are compared."""
     allocator = allocator_of(case)
     claims, nodes = decode(case["claims"], list[ResourceClaim]), [decode(case["node"], Node)]
-    try:
-        (answer,) = allocator.allocate(claims, nodes, still, packs=packs)
-    except AllocationError as error:
-        return {"error": str(error)}
+    (answer,) = allocator.allocate(claims, nodes, still, packs=packs)
     if isinstance(answer, Refusal):
-        return {"timedOut": True} if answer.timed_out else {"refusal": answer.text}
+        told = {"error": answer.text} if answer.fails else {"refusal": answer.text}
+        return {"timedOut": True} if answer.timed_out else told
     return {"allocations": [_comparable(each) for each in answer.allocations()]}
 
 

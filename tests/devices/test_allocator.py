@@ -19,7 +19,6 @@ from tests.devices.device_builders import (
 )
 
 from bayplan.devices.allocated_state import AllocatedState
-from bayplan.devices.allocator import AllocationError
 
 NONE = "cannot allocate all claims"
 
@@ -162,16 +161,15 @@ def test_pools_with_binding_conditions_are_taken_last():
     ],
 )
 def test_what_a_request_gets_wrong_ends_the_attempt(claim, text):
-    with pytest.raises(AllocationError) as raised:
-        allocate([make_gpus("n1")], claim)
-    assert str(raised.value) == f"claim ns/claim, request r: {text}"
+    assert allocate([make_gpus("n1")], claim) == [f"error: claim ns/claim, request r: {text}"]
 
 
 def test_an_incomplete_pool_gives_no_devices_and_fails_who_asks_for_all():
     slices = [make_slice("s", [device("gpu-0")], count=2)]
     assert allocate(slices, make_claim(exactly())) == [NONE]
-    with pytest.raises(AllocationError, match=f"resource pool {DRIVER}/n1 is currently being updated"):
-        allocate(slices, make_claim(exactly("r", "All")))
+    (told,) = allocate(slices, make_claim(exactly("r", "All")))
+    assert told.startswith("error: ")
+    assert told.endswith(f"resource pool {DRIVER}/n1 is currently being updated")
 
 
 def test_a_pool_that_names_a_device_twice_is_invalid():
@@ -183,11 +181,19 @@ def test_a_selector_that_fails_on_a_free_device_ends_the_attempt_only_if_the_sea
     slices = [make_slice("s", [device("gpu-0", attributes={"numa": 1}), device("gpu-1")])]
     selective = exactly("r", 1, f'device.attributes["{DRIVER}"].numa == 1')
     assert allocate(slices, make_claim(selective)) == [[["n1/gpu-0"]]]
-    with pytest.raises(AllocationError) as raised:
-        allocate(slices, make_claim(exactly("r", 2, f'device.attributes["{DRIVER}"].numa == 1')))
-    assert str(raised.value).startswith(
-        f"claim ns/claim: selector #0 on device {DRIVER}/n1/gpu-1: CEL runtime error: no such key: numa. consider"
+    (told,) = allocate(slices, make_claim(exactly("r", 2, f'device.attributes["{DRIVER}"].numa == 1')))
+    assert told.startswith(
+        f"error: claim ns/claim: selector #0 on device {DRIVER}/n1/gpu-1: CEL runtime error: no such key: numa. "
     )
+
+
+def test_an_error_is_one_node_s_and_is_told_by_the_devices_and_the_claim_that_were_asked_about():
+    slices = [make_gpus(name, attributes={"numa": 1} if name == "n3" else {}) for name in ("n1", "n2", "n3")]
+    allocator, request = make_allocator(slices), exactly("r", 1, f'device.attributes["{DRIVER}"].numa == 1')
+    answers = allocator.allocate([make_claim(request)], make_nodes("n1", "n2", "n3"), still)
+    assert [hasattr(each, "fails") and each.fails for each in answers] == [True, True, False]
+    (answer,) = allocator.allocate([make_claim(request, name="other")], make_nodes("n2"), still)
+    assert answer.text.startswith(f"claim ns/other: selector #0 on device {DRIVER}/n2/gpu-0: CEL runtime error: ")
 
 
 def test_a_renewed_allocator_sees_the_new_slices():

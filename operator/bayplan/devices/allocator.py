@@ -30,6 +30,7 @@ from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.packing import utilization
 from bayplan.devices.pool_index import PoolIndex
 from bayplan.devices.pools import Pool
+from bayplan.devices.refusals import INVALID, NOT_ALL, TIMED_OUT, Refusal
 from bayplan.devices.requests import (
     AllocationError,
     ClaimRequests,
@@ -48,20 +49,7 @@ _MAX_SELECTORS: Final = 4096
 _MAX_KNOWN: Final = 8192
 """So many results and devices of searches are kept; one takes about 2 KiB."""
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Why the claims cannot be allocated on a node; `timed_out` when the search did not get that far."""
-
-    text: str
-    timed_out: bool = False
-
-
-_NOT_ALL: Final = Refusal("cannot allocate all claims")
-_INVALID: Final = Refusal("invalid resource pools were encountered")
 _encode: Final = msgspec.msgpack.Encoder().encode
-_TIMED_OUT: Final = Refusal("timed out trying to allocate devices", timed_out=True)
 
 
 @dataclass(slots=True)
@@ -151,15 +139,13 @@ class Allocator:
         """Answer for each node, in order: that it has devices for all claims, or why not.
 
         The devices are upstream's, unless it `packs`: then those that leave least over. `now` is a clock in seconds.
-        When so many `seconds` are over, nodes without an answer are refused for that.
-
-        Raises:
-            AllocationError: the claims, or what they name, make any answer impossible.
+        When so many `seconds` are over, nodes without an answer are refused for that. Of nodes that are alike and fail
+        only the first has a text that names its own devices.
         """
-        if self.index.selector_error and nodes:
-            raise AllocationError(self.index.selector_error)
+        if self.index.selector_error:
+            return [Refusal(self.index.selector_error, fails=True)] * len(nodes)
         reads = reads_of(claims, self._classes, self._compile)
-        too_late: _Solution | Refusal = _TIMED_OUT
+        too_late: _Solution | Refusal = TIMED_OUT
         ask = partial(self._answer, claims, reads, packs=packs)
         found = self._by_kind(
             nodes, reads, now, ask, too_late, answers=self._answers(claims, packs=packs), seconds=seconds
@@ -223,7 +209,10 @@ class Allocator:
         asked = packs, tuple(_encode(claim.spec) for claim in claims)
         self._known_size += asked not in self._known
         known = self._known.get(asked, {})
-        self._known[asked] = {kind: each for kind, each in known.items() if each is not _TIMED_OUT}
+        # An error names claims and devices.
+        self._known[asked] = {
+            kind: each for kind, each in known.items() if not (isinstance(each, Refusal) and each.fails)
+        }
         return self._known[asked]
 
     def _answer(
@@ -237,12 +226,15 @@ class Allocator:
         packs: bool,
     ) -> _Solution | Refusal:
         """Search; what has no answer when packed may have one in upstream's order, and then that counts."""
-        found: _Solution | Refusal = _TIMED_OUT
+        found: _Solution | Refusal = TIMED_OUT
         if packs:
             with suppress(AllocationError):
                 found = self._search(claims, reads, node, pools, is_over, packs=True)
-        if found is _TIMED_OUT:
-            found = self._search(claims, reads, node, pools, is_over)
+        if found is TIMED_OUT:
+            try:
+                found = self._search(claims, reads, node, pools, is_over)
+            except AllocationError as error:
+                found = Refusal(str(error), fails=True)
         self._known_size += 1 if isinstance(found, Refusal) else 1 + sum(map(len, found.picks))
         return found
 
@@ -261,7 +253,8 @@ class Allocator:
             shape = each.shape(reads, self.kinds)
             if shape not in known:
                 try:
-                    places = [at for at in range(len(each.devices)) if not request.refused_by(each.offer(at))]
+                    device_kinds = enumerate(each.kinds(reads, self.kinds))
+                    places = [at for at, kind in device_kinds if request.selects(each.offer(at), kind)]
                 except AllocationError:
                     known[shape] = None
                 else:
@@ -317,9 +310,9 @@ class Allocator:
         try:
             requests = self._prepared(claims, search)
             if not search.run(requests):
-                return _INVALID if any(pool.invalid for pool in pools) else _NOT_ALL
+                return INVALID if any(pool.invalid for pool in pools) else NOT_ALL
         except SearchTimeoutError:
-            return _TIMED_OUT
+            return TIMED_OUT
         chosen = tuple(
             {r: search.chosen.get((c, r), choices[0]) for r, choices in enumerate(each.requests)}
             for c, each in enumerate(requests)

@@ -6,7 +6,7 @@ from itertools import count
 import pytest
 from msgspec.structs import replace
 from tests.builders import make_node
-from tests.devices.device_builders import alternative, device, exactly, make_class, make_gpus, make_slice
+from tests.devices.device_builders import DRIVER, alternative, device, exactly, make_class, make_gpus, make_slice
 from tests.plugins.dynamic_resources.device_scene import NOT_HELPFUL, PLUGIN, DeviceWorld, claim, claiming, refused
 
 from bayplan.api.claim_objects import AllocatedDeviceStatus, DeviceCondition, ResourceClaim
@@ -107,6 +107,21 @@ def test_a_claim_that_cannot_be_asked_for_ends_the_attempt_with_an_error():
 def test_a_pod_that_no_node_could_take_anyway_is_not_told_of_a_broken_claim():
     world = DeviceWorld(claim("c", {**exactly("r"), "exactly": {**exactly("r")["exactly"], "allocationMode": "Some"}}))
     assert "2 Insufficient cpu" in world.outcome(claiming("c", cpu="99"))
+
+
+def test_an_error_of_a_node_that_another_filter_rejects_counts_for_nothing():
+    wanted = exactly("r", 1, f'device.attributes["{DRIVER}"].numa == 1')
+    world = DeviceWorld(claim("c", wanted), make_gpus("n1", attributes={"numa": 1}), make_node("n2", cpu="1"))
+    assert world.outcome(claiming("c", cpu="2")) == "n1"
+    with pytest.raises(RuntimeError, match=f"on device {DRIVER}/n2/gpu-0: CEL runtime error: no such key: numa"):
+        world.outcome(claiming("c"))
+
+
+def test_an_error_is_told_by_the_devices_of_a_node_that_no_other_filter_rejects():
+    wanted = exactly("r", 1, f'device.attributes["{DRIVER}"].numa == 1')
+    world = DeviceWorld(claim("c", wanted), make_gpus("n1", 2), make_node("n1", cpu="1"))
+    with pytest.raises(RuntimeError, match=f"on device {DRIVER}/n2/gpu-0: CEL runtime error: no such key: numa"):
+        world.outcome(claiming("c", cpu="2"))
 
 
 @pytest.mark.parametrize(("milliseconds", "is_enough"), [(30, False), (150, True), (0, True)])

@@ -11,7 +11,8 @@ from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.objects import Node
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
-from bayplan.devices.allocator import Grant, Refusal
+from bayplan.devices.allocator import Grant
+from bayplan.devices.refusals import Refusal
 from bayplan.plugins.dynamic_resources.extended_claim import ExtendedClaim, Places, SpecialClaim
 
 T = TypeVar("T")
@@ -22,12 +23,11 @@ MOST_ALTERNATIVES: Final = 8
 
 
 class Found(NamedTuple):
-    """What the filter found on the rows it was asked about last; `problem` is an error about all of them."""
+    """What the filter found on the rows it was asked about last."""
 
     rows: Rows
     answers: Sequence[Answer | None]
     unavailable: NDArray[np.bool_]
-    problem: str = ""
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DeviceChoice, DynamicResourcesArgs
-from bayplan.devices.allocator import ATTEMPT_SECONDS, Grant, Refusal
+from bayplan.devices.allocator import ATTEMPT_SECONDS, Grant
 from bayplan.devices.device_counts import DeviceCount
-from bayplan.devices.requests import AllocationError
+from bayplan.devices.refusals import Refusal
 from bayplan.framework.causes import Detail, same_for_all, told
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import (
@@ -44,6 +44,7 @@ from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_hints import claim_registrations
 from bayplan.plugins.dynamic_resources.cycle_claims import (
     MOST_ALTERNATIVES,
+    Answer,
     Found,
     PodClaims,
     has_alternatives,
@@ -169,12 +170,10 @@ class DynamicResources:
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         found = self._find(state[self.name], nodes, rows)
-        if found.problem:
-            return np.full(len(rows), Code.ERROR, dtype=np.int8)
         codes = found.unavailable * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         for position, answer in enumerate(found.answers):
             if isinstance(answer, Refusal):
-                codes[position] = Code.ERROR if answer.timed_out else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+                codes[position] = Code.ERROR if answer.fails else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
         return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
@@ -182,20 +181,22 @@ class DynamicResources:
         texts = np.array([_NOT_AVAILABLE if each else "" for each in found.unavailable.tolist()], dtype=object)
         for position, answer in enumerate(found.answers):
             if isinstance(answer, Refusal):
-                node = nodes.names[int(rows[position])]
-                texts[position] = f"node {node}: {answer.text}" if answer.timed_out else answer.text
-        if found.problem:
-            texts[:] = found.problem
+                node, text = nodes.names[int(rows[position])], answer.text
+                if answer.timed_out:
+                    text = f"node {node}: {text}"
+                elif answer.fails:
+                    # It is told by the devices of this node. That is asked for one node alone, whose error counts.
+                    (again,) = self._ask(state[self.name], nodes, rows[position : position + 1])
+                    text = again.text if isinstance(again, Refusal) else text
+                texts[position] = text
         return [Reason(text, texts == text) for text in dict.fromkeys(texts.tolist()) if text]
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
         claims: PodClaims = state[self.name]
-        counts: list[Sequence[DeviceCount]] = []
-        if not self._find(claims, nodes, rows).problem:
-            count = partial(self._cache.allocator().count, now=self._clock)
-            counts = [
-                () if each is None or isinstance(each, Refusal) else each for each in claims.ask(nodes, rows, count)
-            ]
+        count = partial(self._cache.allocator().count, now=self._clock)
+        counts: list[Sequence[DeviceCount]] = [
+            () if each is None or isinstance(each, Refusal) else each for each in claims.ask(nodes, rows, count)
+        ]
         yield from (short := list(shortages(counts, [nodes.names[row] for row in rows.tolist()])))
         told_already = np.logical_or.reduce([each.holds for each in short]) if short else np.zeros(len(rows), np.bool_)
         for reason in self.reasons(state, pod, nodes, rows):
@@ -209,8 +210,8 @@ class DynamicResources:
         if found is not None and found.rows is rows:
             return found
         if found is not None and (places := _places(found.rows, rows)) is not None:
-            answers = [found.answers[place] for place in places.tolist()] if found.answers else ()
-            return Found(rows, answers, found.unavailable[places], found.problem)
+            answers = [found.answers[place] for place in places.tolist()]
+            return Found(rows, answers, found.unavailable[places])
         unavailable = np.zeros(len(rows), dtype=np.bool_)
         for claim in claims.claims:
             allocation = claims.allocation(claim)
@@ -225,16 +226,12 @@ class DynamicResources:
             if not there.all():
                 unavailable |= ~there
                 claims.unavailable.append((claim, ~there))
-        given: Sequence[Grant | Refusal | None] = ()
-        problem = ""
-        allocator, seconds = self._cache.allocator(), self._filter_seconds
-        allocate = partial(allocator.allocate, now=self._clock, seconds=seconds, packs=self._packs)
-        try:
-            given = claims.ask(nodes, rows, allocate)
-        except AllocationError as error:
-            problem = str(error)
-        claims.found = Found(rows, given, unavailable, problem)
+        claims.found = Found(rows, self._ask(claims, nodes, rows), unavailable)
         return claims.found
+
+    def _ask(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> Sequence[Answer | None]:
+        allocator, seconds = self._cache.allocator(), self._filter_seconds
+        return claims.ask(nodes, rows, partial(allocator.allocate, now=self._clock, seconds=seconds, packs=self._packs))
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
@@ -287,7 +284,7 @@ class DynamicResources:
         special = None if isinstance(special, Refusal) else special
         if wanted := claims.wanted(special):
             found = self._find(claims, self._nodes, rows)
-            answer = found.answers[0] if found.answers else None
+            answer = found.answers[0]
             if not isinstance(answer, Grant):
                 return Status(Code.ERROR, ("claim allocation not found for node",))
             uids = (each.metadata.uid for each in wanted)
