@@ -57,6 +57,28 @@ def test_of_alternatives_the_one_is_counted_that_lacks_fewest():
     assert (count.request, count.asked, count.free) == ("r/b", 2, 1)
 
 
+def test_selectors_are_asked_once_for_all_devices_that_are_alike():
+    devices = [device(f"gpu-{index}", attributes={"memory": 40 + index % 3}) for index in range(300)]
+    allocator = make_allocator([make_slice("s", devices)])
+    ((count,),) = allocator.count([make_claim(exactly("r", 1, LARGE))], make_nodes("n1"), still)
+    assert (count.offered, count.selected) == (300, 200)
+    assert allocator.selectors[LARGE].evaluated == 3
+
+
+def test_a_pool_with_too_many_devices_to_look_at_is_not_counted():
+    def slices(count):
+        devices = [device(f"gpu-{index}") for index in range(128)]
+        names = (f"s{number}" for number in range(count))
+        return [make_slice(name, devices, node=None, pool=name, allNodes=True) for name in names]
+
+    def offered(count):
+        (found,) = make_allocator(slices(count)).count([make_claim(exactly())], make_nodes("n1"), still)
+        return [each.offered for each in found]
+
+    assert offered(10) == [1280]
+    assert offered(1000) == []
+
+
 def test_what_ends_the_attempt_is_counted_for_nobody():
     assert counts(exactly("r", 1, f'device.attributes["{DRIVER}"].unknown > 1')) == [()]
 

@@ -51,12 +51,13 @@ def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[Devic
 def _slots(search: Search) -> Iterator[Slot]:
     number = 0
     while (slot := search.slot(number)) is not None:
+        search.look()
         yield slot
         number += 1
 
 
 def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request: Request) -> DeviceCount:
-    refusals = Counter(request.refused_by(slot.offer) for slot in slots if not request.selects(slot.offer, slot.kind))
+    refusals = Counter(expression for slot in slots if (expression := _refused_by(search, request, slot)))
     candidates = Candidates(search, request)
     return DeviceCount(
         key_of(claim.claim.metadata),
@@ -68,3 +69,8 @@ def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request:
         sum(request.admin or not slot.held for slot in candidates.slots()),
         refusals.most_common(1)[0][0] if refusals else "",
     )
+
+
+def _refused_by(search: Search, request: Request, slot: Slot) -> str:
+    search.look()
+    return request.refused_by(slot.offer, slot.kind)

@@ -24,7 +24,7 @@ _HINT: Final = (
 
 
 class AllocationError(Exception):
-    """What ends the whole attempt, whatever the other nodes have; the text is upstream's."""
+    """What ends the whole attempt where no other filter rejects the node; the text is upstream's."""
 
 
 class Selector(Protocol):
@@ -54,7 +54,7 @@ class Request:
     """
 
     __slots__ = (
-        *("_selects", "_tolerates", "_wants"),
+        *("_refusals", "_tolerates", "_wants"),
         *("admin", "all", "count", "device_class", "names", "selectors", "text", "wire"),
     )
 
@@ -68,7 +68,7 @@ class Request:
         self.selectors: list[tuple[Selector, str]] = []
         self.device_class: DeviceClass | None = None
         self._wants: dict[int, Want | CapacityError] = {}
-        self._selects: dict[int, bool] = {}
+        self._refusals: dict[int, str] = {}
         self._tolerates: dict[int, bool] = {}
 
     def want(self, offer: Offer, kind: int) -> Want:
@@ -104,35 +104,33 @@ class Request:
         Raises:
             AllocationError: a selector failed on it.
         """
-        known = self._selects.get(kind)
-        if known is None:
-            known = self._selects[kind] = self._first_refusal(offer) is None
-        return known
+        return not self.refused_by(offer, kind)
 
     def forget(self) -> None:
         """Give up what is known of kinds of devices: the search is over, and the request stays with its result."""
-        self._wants, self._selects, self._tolerates = {}, {}, {}
+        self._wants, self._refusals, self._tolerates = {}, {}, {}
 
-    def refused_by(self, offer: Offer) -> str:
-        """The first selector that does not take a device; empty if all take it.
+    def refused_by(self, offer: Offer, kind: int) -> str:
+        """The first selector that does not take a device, empty if all take it; one answer for all of the kind.
 
         Raises:
             AllocationError: a selector failed on it.
         """
-        number = self._first_refusal(offer)
-        wires = [*((self.device_class and self.device_class.spec.selectors) or ()), *(self.wire.selectors or ())]
-        refusing = None if number is None else wires[number].cel
-        return refusing.expression if refusing else ""
+        known = self._refusals.get(kind)
+        if known is None:
+            known = self._refusals[kind] = self._first_refusal(offer)
+        return known
 
-    def _first_refusal(self, offer: Offer) -> int | None:
-        for number, (selector, text) in enumerate(self.selectors):
+    def _first_refusal(self, offer: Offer) -> str:
+        wires = [*((self.device_class and self.device_class.spec.selectors) or ()), *(self.wire.selectors or ())]
+        for (selector, text), wire in zip(self.selectors, wires, strict=True):
             try:
                 if not selector.matches(offer.view):
-                    return number
+                    return wire.cel.expression if wire.cel else ""
             except ValueError as error:
                 hint = _HINT if "no such key:" in str(error) else ""
                 raise AllocationError(f"{text} on device {offer.name}: CEL runtime error: {error}{hint}") from None
-        return None
+        return ""
 
 
 class ClaimRequests:
