@@ -30,7 +30,8 @@ class Handler(Protocol[T_contra]):
     """Receives every change of one resource, in order, on the event loop's thread.
 
     Calls are symmetric: `on_update` and `on_delete` pass the very object that the last `on_add` or `on_update` for that
-    name brought, so sums kept over objects stay exact. An exception is logged and does not stop the stream.
+    name brought, so sums kept over objects stay exact. An exception is logged and does not stop the stream. A class
+    that derives from it may leave out `on_update` where a change is one more addition, and `on_synced`.
     """
 
     def on_add(self, obj: T_contra, /) -> None:
@@ -38,12 +39,14 @@ class Handler(Protocol[T_contra]):
 
     def on_update(self, old: T_contra, new: T_contra, /) -> None:
         """Replace `old` by `new`: same name and UID, another resource version."""
+        self.on_add(new)
 
     def on_delete(self, obj: T_contra, /) -> None:
         """Drop an object that is gone, or no longer matches the selectors."""
 
     def on_synced(self) -> None:
         """Know that the first list is complete; called once."""
+        return
 
 
 class ObjectStore(Generic[T]):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import accumulate
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 
 import msgspec
 from msgspec import structs
@@ -15,6 +15,7 @@ from msgspec import structs
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import NODES, PODS
 from bayplan.api.meta_objects import Quantity, controller_of
+from bayplan.api.object_store import Handler
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.reflector import Reflector
@@ -67,21 +68,15 @@ class _Stay:
 
 
 @dataclass(eq=False)
-class _Handler(Generic[T]):
+class _Handler(Handler[T]):
     seen: Callable[[T], None]
     gone: Callable[[T], None]
 
     def on_add(self, obj: T) -> None:
         self.seen(obj)
 
-    def on_update(self, _: T, new: T) -> None:
-        self.seen(new)
-
     def on_delete(self, obj: T) -> None:
         self.gone(obj)
-
-    def on_synced(self) -> None:
-        """Nothing waits for it."""
 
 
 @dataclass(eq=False)

@@ -57,7 +57,7 @@ class ObservedHandler(Generic[T]):
 
 
 @dataclass(eq=False)
-class NodeEvents:
+class NodeEvents(Handler[Node]):
     """Keeps the cache's nodes, and wakes pods that a changed node may help."""
 
     cache: Cache
@@ -91,9 +91,6 @@ class NodeEvents:
         self.queue.move_all(events.NODE_DELETE, node, None)
         self.wake()
 
-    def on_synced(self) -> None:
-        """All nodes there were at the start are known."""
-
     def _set(self, node: Node) -> bool:
         try:
             self.cache.set_node(node if self.backoff is None else self.backoff.shown(node))
@@ -107,7 +104,7 @@ class NodeEvents:
 
 
 @dataclass(eq=False)
-class AssignedPodEvents:
+class AssignedPodEvents(Handler[Pod]):
     """Keeps what pods take on nodes, whoever placed them, and wakes pods that freed room may help."""
 
     cache: Cache
@@ -171,9 +168,6 @@ class AssignedPodEvents:
             self._ended.add(uid)
             self._gone(pod)
 
-    def on_synced(self) -> None:
-        """All pods on nodes there were at the start are known."""
-
     def _gone(self, pod: PodInfo) -> None:
         self.cache.remove_pod(pod.uid)
         self.on_gone(pod.uid)
@@ -191,7 +185,7 @@ class AssignedPodEvents:
 
 
 @dataclass(eq=False)
-class ForeignNominationEvents:
+class ForeignNominationEvents(Handler[Pod]):
     """Keeps room for pods of other schedulers as for our own; they are never queued and nothing is written on them.
 
     The watch must hold exactly the pods of `foreign_nominations_selector`: a pod that is bound or loses its nomination
@@ -202,7 +196,7 @@ class ForeignNominationEvents:
     wake: Callable[[], None]
 
     def on_add(self, pod: Pod) -> None:
-        """A nomination appeared."""
+        """A nomination appeared, or its pod changed, perhaps its node."""
         info = PodInfo(pod)
         try:
             _ = info.requests
@@ -214,17 +208,10 @@ class ForeignNominationEvents:
             self.queue.nominate(info, pod.status.nominated_node_name)
             self.wake()
 
-    def on_update(self, old: Pod, new: Pod) -> None:
-        """A nominated pod changed, perhaps its node."""
-        self.on_add(new)
-
     def on_delete(self, pod: Pod) -> None:
         """The pod was bound, deleted, or is nominated no more."""
         self.queue.withdraw(pod.metadata.uid)
         self.wake()
-
-    def on_synced(self) -> None:
-        """All nominations there were at the start are known."""
 
 
 class ListerEvents(Generic[T]):

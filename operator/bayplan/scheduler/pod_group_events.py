@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bayplan.api.object_store import Handler
 from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import GroupSource
 from bayplan.groups.pod_group import read_pod_group
@@ -11,7 +12,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 
 
 @dataclass(eq=False)
-class PodGroupEvents:
+class PodGroupEvents(Handler[PodGroupObject]):
     """Keeps the groups of one source, and whether pods are grouped by it at all; `on_gone` receives a group's UID."""
 
     queue: SchedulingQueue
@@ -21,13 +22,9 @@ class PodGroupEvents:
     on_gone: Callable[[str], None]
 
     def on_add(self, obj: PodGroupObject) -> None:
-        """A group appeared."""
+        """A group appeared or changed: how many start together, or what is said of it."""
         self.queue.set_group(read_pod_group(obj, self.source))
         self.wake()
-
-    def on_update(self, old: PodGroupObject, new: PodGroupObject) -> None:
-        """A group changed: how many start together, or what is said of it."""
-        self.on_add(new)
 
     def on_delete(self, obj: PodGroupObject) -> None:
         """A group went away; its members wait for another of its name."""

@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 from msgspec import structs
 
+from bayplan.api.object_store import Handler
 from bayplan.api.objects import Node, Pod, PodStatus
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache
@@ -84,7 +85,7 @@ class World:
 
 
 @dataclass(eq=False)
-class Shadow:
+class Shadow(Handler[Pod]):
     """Takes each bind of another scheduler as a question, and answers it in two worlds, which it keeps.
 
     In the `real` world pods are where they are: there our choice is compared with the other's, on the state as it stood
@@ -156,7 +157,7 @@ class Shadow:
         )
 
     def on_add(self, pod: Pod) -> None:
-        """A pod appeared, with a node or without."""
+        """A pod appeared with a node or without, changed, or was bound."""
         info = PodInfo(pod)
         try:
             _ = info.requests, info.placed
@@ -174,10 +175,6 @@ class Shadow:
         self.real.cache.set_pod(info)
         self.shadow.cache.set_pod(_moved(info, node_name))
 
-    def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod changed, or was bound."""
-        self.on_add(new)
-
     def on_delete(self, pod: Pod) -> None:
         """A pod ended."""
         uid = pod.metadata.uid
@@ -185,9 +182,6 @@ class Shadow:
         self.nominator.delete(uid)
         self.real.cache.remove_pod(uid)
         self.shadow.cache.remove_pod(uid)
-
-    def on_synced(self) -> None:
-        """All pods there were at the start are known."""
 
     def _bound(self, info: PodInfo) -> str:
         """Compare, and return the node that we would have chosen in the shadow world."""
@@ -224,7 +218,7 @@ class Shadow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ShadowNodes:
+class ShadowNodes(Handler[Node]):
     """Keeps the nodes of both worlds; the handler of their watch."""
 
     shadow: Shadow
@@ -239,10 +233,6 @@ class ShadowNodes:
             self.shadow.metrics.undecodable_objects.add("Node")
             self.on_delete(node)
 
-    def on_update(self, old: Node, new: Node) -> None:
-        """A node changed."""
-        self.on_add(new)
-
     def on_delete(self, node: Node) -> None:
         """A node went away: pods that are there in the shadow world alone go where they are."""
         name = node.metadata.name
@@ -256,9 +246,6 @@ class ShadowNodes:
             if pod is not None and pod.pod.spec.node_name != name:
                 self.shadow.returned["node_gone"] += 1
                 shadow.set_pod(pod)
-
-    def on_synced(self) -> None:
-        """All nodes there were at the start are known."""
 
 
 def _agreement(decision: Decision, node_name: str) -> str:
