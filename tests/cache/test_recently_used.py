@@ -22,6 +22,15 @@ def test_what_is_dropped_is_gone_and_no_other():
     assert list(kept.items()) == [("b", "b")]
 
 
+def test_to_look_at_a_value_is_no_use_of_it():
+    kept = RecentlyUsed(2)
+    for key in "ab":
+        kept.put(key, key)
+    assert (kept.peek("a"), kept.peek("c")) == ("a", None)
+    kept.put("c", "c")
+    assert kept.peek("a") is None
+
+
 def test_nothing_is_kept_after_clear():
     kept = RecentlyUsed(2)
     kept.put("a", 1)

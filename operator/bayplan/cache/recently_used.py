@@ -43,6 +43,10 @@ class RecentlyUsed(Generic[K, V]):
             self._values.move_to_end(key)
         return value
 
+    def peek(self, key: K) -> V | None:
+        """The value under `key`, for whoever only looks, in any thread: that is no use of it."""
+        return self._values.get(key)
+
     def put(self, key: K, value: V) -> V:
         """Keep `value` in place of the key's earlier one, drop the least recently used too many; returns `value`."""
         if key in self._values:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.scheduler.decision import Placement, RunnerUp
 
 KEPT_DECISIONS: Final = 4096
@@ -33,6 +34,9 @@ class FailedAttempt(NamedTuple):
     time: float
     message: str
     seconds: float
+
+
+_Attempts = tuple[FailedAttempt, ...]
 
 
 class RecentDecision(msgspec.Struct, frozen=True, gc=False):
@@ -68,8 +72,9 @@ class RecentDecisions:
     last: int = field(default=0, init=False)
     _kept: deque[RecentDecision] = field(default_factory=deque, init=False)
     _text_bytes: int = field(default=0, init=False)
-    _attempts: dict[str, list[FailedAttempt]] = field(default_factory=dict, init=False)
-    _attempt_bytes: int = field(default=0, init=False)
+    _attempts: RecentlyUsed[str, _Attempts] = field(
+        default_factory=lambda: RecentlyUsed(KEPT_TEXT_BYTES, _attempt_bytes), init=False
+    )
 
     def placed(self, pod: PodInfo, placement: Placement, seconds: float, evaluated: int) -> None:
         """Take note that a pod has a node, `seconds` after it was popped, of so many that were `evaluated`."""
@@ -91,20 +96,11 @@ class RecentDecisions:
         """Take note of why a pod has none; `preempted` are to make room for it."""
         message = message[:LONGEST_MESSAGE]
         now, uid = self.now(), pod.uid
-        attempts = self._attempts.pop(uid, None)
-        if attempts is None:
-            attempts = []
-        elif attempts[-1].message == message:
+        attempts = self._attempts.peek(uid) or ()
+        if attempts and attempts[-1].message == message:
             # Most attempts end as the one before did: the text is there already.
             message = attempts[-1].message
-        self._attempts[uid] = attempts
-        attempts.append(FailedAttempt(now, message, seconds))
-        self._attempt_bytes += _text_bytes(message)
-        if len(attempts) > ATTEMPTS_OF_A_POD:
-            self._attempt_bytes -= _text_bytes(attempts.pop(0).message)
-        while self._attempt_bytes > KEPT_TEXT_BYTES:
-            gone = self._attempts.pop(next(iter(self._attempts)))
-            self._attempt_bytes -= sum(_text_bytes(each.message) for each in gone)
+        self._attempts.put(uid, (*attempts, FailedAttempt(now, message, seconds))[-ATTEMPTS_OF_A_POD:])
         victims = tuple([(victim.namespace, victim.name) for victim in preempted[:MOST_VICTIMS]])
         size = _text_bytes(message) + sum([_text_bytes(part) for victim in victims for part in victim])
         self._kept.append(
@@ -141,10 +137,14 @@ class RecentDecisions:
 
     def attempts_on(self, uid: str) -> list[FailedAttempt]:
         """Return the last attempts on the pod that failed, the oldest first."""
-        return [*self._attempts.get(uid, ())]
+        return [*(self._attempts.peek(uid) or ())]
 
     def _drop(self) -> None:
         self._text_bytes -= self._kept.popleft().text_bytes
+
+
+def _attempt_bytes(_: str, attempts: _Attempts) -> int:
+    return sum([_text_bytes(each.message) for each in attempts])
 
 
 def _text_bytes(text: str) -> int:
