@@ -146,6 +146,23 @@ async def test_a_gang_that_time_may_help_is_tried_again_after_each_back_off(own)
         scene.after(60)
 
 
+async def test_a_round_goes_on_at_once_where_its_beginning_took_long():
+    class SlowScene(GangScene):
+        def clock(self):
+            # Longer than the loop stays with decisions: the process was held up.
+            self.now += 0.1
+            return self.now
+
+    scene = SlowScene()
+    scene.node(cpu="4")
+    task = asyncio.create_task(scene.scheduler.run())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    assert len(scene.dispatcher.jobs) == 4
+    scene.scheduler.stop()
+    await task
+
+
 async def test_nothing_else_is_decided_while_a_round_is_under_way(scene):
     scene.node(cpu="8")
     scene.begin()

@@ -242,10 +242,10 @@ class Scheduler:
             attempt = self.schedule_one()
             if attempt is None:
                 return False
-            if self._clock() >= until or (isinstance(attempt, Reserved) and self.queue.has_at_most(_FEW_PODS)):
-                return self.queue.has_ready()
             if self.rounds.is_under_way:
                 return True
+            if self._clock() >= until or (isinstance(attempt, Reserved) and self.queue.has_at_most(_FEW_PODS)):
+                return self.queue.has_ready()
         return False
 
     async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
