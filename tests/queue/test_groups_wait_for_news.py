@@ -73,6 +73,16 @@ def test_a_group_that_waits_for_news_is_tried_again_after_five_minutes(scene):
     assert list(scene.pop_group().members) == ["a", "b"]
 
 
+def test_a_member_that_begins_to_end_is_no_news(scene):
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20)
+    scene.update(member("a", resource_version="2", deleting=True))
+    assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+    scene.queue.delete("a")
+    assert scene.sub_queue("b") is SubQueue.GATED
+
+
 CHANGES = {
     "a member comes": lambda scene: scene.member("c"),
     "a member is another": lambda scene: scene.update(member("a", resource_version="2", labels={"l": "v"})),

@@ -123,7 +123,8 @@ class QueuedGroups:
             return
         member.pod_info = new
         entity = self._entities.get(key) if key is not None else None
-        if entity is not None and not entity.in_round:
+        # One that ends only goes: without it there may be too few, which its gate finds when it is gone.
+        if entity is not None and not entity.in_round and not new.is_terminating:
             self._join(entity, member)
 
     def enter(self, queued: QueuedPodInfo, key: PodGroupKey | None) -> None:
