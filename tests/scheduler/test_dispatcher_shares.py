@@ -161,7 +161,7 @@ async def test_a_pod_that_is_patched_and_bound_again_and_again_has_one_turn_at_a
 
 
 async def test_patches_of_pods_that_come_and_go_where_nothing_is_answered_have_a_bound(monkeypatch):
-    monkeypatch.setattr("bayplan.scheduler.dispatcher.MAX_WAITING_PATCHES", 50)
+    monkeypatch.setattr("bayplan.scheduler.pod_patches.MAX_WAITING_PATCHES", 50)
     scene = Scene(slow_seconds=0.01)
     scene.close()
     for number in range(500):

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from bayplan.scheduler.turn_tasks import TurnTasks
+from bayplan.scheduler.turns import Turns
 
 SLOW_SECONDS = 0.05
 
@@ -11,7 +11,7 @@ class Calls:
     """Calls that are answered when told, or at once where the namespace does not hang."""
 
     def __init__(self, size=6, **options):
-        self.turns = TurnTasks("call", size, slow_seconds=SLOW_SECONDS, **options)
+        self.turns = Turns(size, slow_seconds=SLOW_SECONDS, **options)
         self.hangs = set()
         self.under_way = []
         self.done = []

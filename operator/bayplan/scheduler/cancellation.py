@@ -1,8 +1,9 @@
-"""Tells a task that is to end from one in which something was cancelled, and logs what escapes any other."""
+"""Tasks that nobody awaits: told to end they end, and what escapes any other is logged."""
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 logger = logging.getLogger(__name__)
 
@@ -17,11 +18,55 @@ def is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-async def logged(work: Callable[[], Awaitable[object]], message: str) -> None:
-    """Do work in a task that nobody awaits: what escapes it is logged as `message`, unless the task was told to end."""
-    try:
-        await work()
-    except (Exception, asyncio.CancelledError):
-        if is_being_cancelled():
-            raise
-        logger.exception(message)
+class Tasks:
+    """Work that goes on beside all else; what escapes it is logged as `message`, so that nothing ends unheard.
+
+    `ended` is called at the end of each, `broken` if somebody else ended one.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        message: str,
+        *,
+        ended: Callable[[], None] = lambda: None,
+        broken: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._name = name
+        self._message = message
+        self._ended = ended
+        self._broken = broken
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        """Return how many are not at their end."""
+        return len(self._tasks)
+
+    def start(self, work: Callable[[], Awaitable[object]], leave: Callable[[], None] = lambda: None) -> None:
+        """Begin work of its own; `leave` is called at its end, even if it never ran."""
+        task = asyncio.create_task(self._logged(work), name=self._name)
+        self._tasks.add(task)
+        task.add_done_callback(partial(self._done, leave))
+
+    async def stop(self) -> None:
+        """End all."""
+        tasks, self._tasks = self._tasks, set()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _logged(self, work: Callable[[], Awaitable[object]]) -> None:
+        try:
+            await work()
+        except (Exception, asyncio.CancelledError):
+            if is_being_cancelled():
+                raise
+            logger.exception(self._message)
+
+    def _done(self, leave: Callable[[], None], task: asyncio.Task[None]) -> None:
+        is_known = task in self._tasks
+        self._tasks.discard(task)
+        leave()
+        self._ended()
+        if is_known and task.cancelled():
+            self._broken()

@@ -1,34 +1,41 @@
-"""Status patches that wait and those under way: one at a time for each pod, and none after its bind began."""
+"""Status patches: one at a time for each pod, tried while that may help, and none after the pod's bind began."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from functools import partial
+from time import perf_counter
+from typing import Final
 
 import msgspec
 
-from bayplan.scheduler.api_calls import ApiCall, merged_patch
+from bayplan.api.client import ApiClient
+from bayplan.api.response import ApiResponse
+from bayplan.scheduler.api_calls import STATUS_PATCH, ApiCall, merged_patch, namespace_of
+from bayplan.scheduler.cancellation import Tasks
+from bayplan.scheduler.retries import DELAYS_SECONDS, may_pass, send_once, tell_given_up
+from bayplan.scheduler.turns import Turn, Turns
 
-Job = Callable[[], None]
-"""Begins the bind of a pod."""
+_PATIENT_SECONDS = (*DELAYS_SECONDS, 5.0, 10.0, *[30.0] * 19)
+"""How long a patient patch waits before each further try: some ten minutes in all."""
+
+MAX_WAITING_PATCHES: Final = 4096
+"""So many patches that are not urgent wait in a namespace; what is more is given up."""
 
 Ended = Callable[[bool], None]
 """Called once at the end of a patch: True if it was done, False if it was given up or is obsolete."""
 
 
-class PodPatch(msgspec.Struct, eq=False):
-    """What is to be patched on one pod in one request, and whom to tell of its end.
+class _Write(msgspec.Struct, frozen=True, gc=False):
+    """A status patch and whom to tell of it: an `urgent` one goes before all others, a `patient` one is tried long."""
 
-    An `urgent` one goes before all that are not. A `patient` one is tried for minutes; `rests` counts how often it was
-    given up for a while. One that is `obsolete` is not tried again. While it is `pausing` between two tries, nothing of
-    it is on its way.
-    """
-
-    uid: str
     call: ApiCall
     ended: list[Ended]
-    urgent: bool = False
-    patient: bool = False
-    rests: int = 0
-    obsolete: bool = False
-    pausing: bool = False
+    urgent: bool
+    patient: bool
+
+    def then(self, newer: "_Write") -> "_Write":
+        """Return one write that does what both would do in turn."""
+        call = merged_patch(self.call, newer.call)
+        return _Write(call, self.ended + newer.ended, self.urgent or newer.urgent, self.patient and newer.patient)
 
     def end(self, *, done: bool) -> None:
         """Tell everybody who asked for it how it ended."""
@@ -36,87 +43,176 @@ class PodPatch(msgspec.Struct, eq=False):
             ended(done)
 
 
+class _Pod(msgspec.Struct, eq=False):
+    """The status patches of one pod: one is under way at a time, and all that came since wait as one other.
+
+    Between two tries a write waits like any other. `turn` is there while it waits for its turn or is under way,
+    `is_sent` from its turn to the end of that try. `binds` begin the pod's binds, which wait for that. What waits when
+    the pod is about to be bound says why it could not be: that is obsolete, and never sent.
+    """
+
+    uid: str
+    namespace: str
+    waiting: _Write | None = None
+    tries: int = 0
+    began: float = 0.0
+    turn: Turn | None = None
+    is_sent: bool = False
+    binds: list[Callable[[], object]] = []
+
+    @property
+    def rests(self) -> bool:
+        """Whether a patient one was given up for a while."""
+        return self.turn is None and self.tries > len(DELAYS_SECONDS)
+
+    def drop(self) -> None:
+        """Give up what waits."""
+        waiting, self.waiting = self.waiting, None
+        if waiting is not None:
+            waiting.end(done=False)
+
+
 class PodPatches:
     """Keeps the order of the status patches of each pod, and of its bind after them; the dispatcher relies on it.
 
-    Patches of a pod that wait are one request, with the newer values. What waits when the pod is about to be bound
-    says why it could not be: that is obsolete, and never sent.
+    Patches of a pod that wait are one request, with the newer values. Between two tries a patch waits like any other.
+    What waits when the pod is about to be bound says why it could not be: that is obsolete, and never sent. `turns`,
+    `on_patched`, `on_call` and `sleep` are the dispatcher's.
     """
 
-    __slots__ = ("_binds", "_resting", "_under_way", "_waiting")
+    def __init__(
+        self,
+        client: ApiClient,
+        turns: Turns,
+        on_patched: Callable[[bytes], None],
+        on_call: Callable[[str, str, float], None],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._turns = turns
+        self._on_patched = on_patched
+        self._on_call = on_call
+        self._sleep = sleep
+        self._pods: dict[str, _Pod] = {}
+        self._pauses = Tasks("pausing patch", "a patch was forgotten unexpectedly")
 
-    def __init__(self) -> None:
-        self._waiting: dict[str, PodPatch] = {}
-        self._under_way: dict[str, PodPatch] = {}
-        self._resting: dict[str, PodPatch] = {}
-        self._binds: dict[str, list[Job]] = {}
+    @property
+    def unfinished(self) -> int:
+        """How many pods have a patch that does not rest for long."""
+        return sum(not each.rests for each in self._pods.values())
 
-    def __len__(self) -> int:
-        """Return how many requests wait to be made now."""
-        return len(self._waiting)
+    @property
+    def binds(self) -> int:
+        """How many binds wait for a patch that is on its way."""
+        return sum(len(each.binds) for each in self._pods.values())
+
+    async def stop(self) -> None:
+        """Try nothing again that is not under way."""
+        await self._pauses.stop()
 
     def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> None:
         """Have a patch wait, in one request with one of the same pod that waits."""
-        waiting = self._waiting.get(uid)
-        if waiting is None and uid in self._resting:
-            waiting = self._waiting[uid] = self._resting.pop(uid)
-        if waiting is None:
-            self._waiting[uid] = PodPatch(uid, call, [ended], urgent, patient)
-        else:
-            waiting.call = merged_patch(waiting.call, call)
-            waiting.ended.append(ended)
-            waiting.urgent = waiting.urgent or urgent
-            waiting.patient = waiting.patient and patient
+        namespace = namespace_of(call.path)
+        if not urgent and self._turns.waiting_in(namespace) >= MAX_WAITING_PATCHES:
+            ended(False)
+            return
+        pod = self._pods.get(uid)
+        if pod is None:
+            pod = self._pods[uid] = _Pod(uid, namespace)
+        write = _Write(call, [ended], urgent, patient)
+        pod.waiting = write if pod.waiting is None else pod.waiting.then(write)
+        if pod.turn is None:
+            if pod.rests or not pod.tries:
+                self._start(pod)
+        elif urgent:
+            self._turns.promote(pod.turn, rank=1)
 
-    def is_under_way(self, uid: str) -> bool:
-        """Whether a patch of the pod was taken, and is not at its end."""
-        return uid in self._under_way
+    def make_way(self, uid: str, bind: Callable[[], object]) -> None:
+        """Drop the pod's patches that wait, and begin its bind: now, or at the end of the try that is on its way."""
+        pod = self._pods.get(uid)
+        if pod is None:
+            bind()
+            return
+        pod.drop()
+        if pod.is_sent:
+            pod.binds.append(bind)
+            return
+        del self._pods[uid]
+        if pod.turn is not None:
+            pod.turn.leave()
+        bind()
 
-    def take(self, uid: str) -> PodPatch | None:
-        """Give the pod's patch, which is then under way; None if none waits, or one is under way."""
-        if uid in self._under_way or uid not in self._waiting:
-            return None
-        patch = self._under_way[uid] = self._waiting.pop(uid)
-        return patch
+    def _start(self, pod: _Pod) -> None:
+        rank = int(pod.waiting is not None and pod.waiting.urgent)
+        pod.turn = self._turns.start(pod.namespace, partial(self._perform, pod), rank)
 
-    def finish(self, patch: PodPatch, *, done: bool) -> PodPatch | None:
-        """End a patch that was under way, and begin what waited for that; the next of the pod, which needs a turn."""
-        del self._under_way[patch.uid]
+    async def _perform(self, pod: _Pod, turn: Turn) -> None:
+        """Send what waits once; if that may help it waits again, together with what came meanwhile."""
+        write = pod.waiting
+        if write is None:
+            return  # Its turn had come already as it was dropped.
+        pod.waiting, pod.is_sent, pod.began = None, True, pod.began or perf_counter()
+        pause: float | None = None
+        done = False
         try:
-            patch.end(done=done)
+            async with turn:
+                answer, problem = await send_once(self._client, write.call, turn)
+            done = answer is not None and answer.status < 400
+            if answer is not None and done:
+                self._on_patched(answer.body)
+            elif not pod.binds:
+                pause = _pause(write, pod.tries, answer)
+                if pause is None:
+                    tell_given_up(write.call, problem)
         finally:
-            for bind in self._binds.pop(patch.uid, ()):
+            pod.turn, pod.is_sent = None, False
+            if pause is None:
+                self._end(pod, write, done=done)
+            else:
+                self._put_back(pod, write, pause)
+
+    def _put_back(self, pod: _Pod, write: _Write, pause: float) -> None:
+        pod.tries += 1
+        if pod.rests:
+            self._tell(pod, done=False)
+        newer, pod.waiting = pod.waiting, write
+        if newer is not None:
+            pod.waiting = write.then(newer)
+        if newer is not None and pod.rests:
+            self._start(pod)
+        else:
+            self._pauses.start(partial(self._resume, pod, pod.tries, pause))
+
+    async def _resume(self, pod: _Pod, tries: int, pause: float) -> None:
+        await self._sleep(pause)
+        if self._pods.get(pod.uid) is pod and pod.turn is None and pod.tries == tries:
+            self._start(pod)
+
+    def _end(self, pod: _Pod, write: _Write, *, done: bool) -> None:
+        self._tell(pod, done=done)
+        pod.tries, binds, pod.binds = 0, pod.binds, []
+        if pod.waiting is None:
+            del self._pods[pod.uid]
+        else:
+            self._start(pod)
+        try:
+            write.end(done=done)
+        finally:
+            for bind in binds:
                 bind()
-        return self._waiting.get(patch.uid)
 
-    def rest(self, patch: PodPatch) -> PodPatch:
-        """Put by a patch that was under way, to `resume` it later; another one if it goes with that."""
-        del self._under_way[patch.uid]
-        patch.rests += 1
-        waiting = self._waiting.get(patch.uid)
-        if waiting is None:
-            self._resting[patch.uid] = patch
-            return patch
-        waiting.call = merged_patch(patch.call, waiting.call)
-        waiting.ended = patch.ended + waiting.ended
-        return waiting
+    def _tell(self, pod: _Pod, *, done: bool) -> None:
+        self._on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - pod.began)
+        pod.began = 0.0
 
-    def resume(self, patch: PodPatch, rests: int) -> bool:
-        """Have a patch wait that rests for that time in a row; False if it does so no more."""
-        if self._resting.get(patch.uid) is not patch or patch.rests != rests:
-            return False
-        self._waiting[patch.uid] = self._resting.pop(patch.uid)
-        return True
 
-    def make_way(self, uid: str, bind: Job) -> bool:
-        """Drop the pod's patches that wait; False if one is on its way, at whose end the bind begins."""
-        waiting, under_way = self._waiting.pop(uid, None) or self._resting.pop(uid, None), self._under_way.get(uid)
-        if waiting is not None:
-            waiting.end(done=False)
-        if under_way is None:
-            return True
-        under_way.obsolete = True
-        if under_way.pausing:
-            return True
-        self._binds.setdefault(uid, []).append(bind)
-        return False
+def _pause(write: _Write, tries: int, answer: ApiResponse | None) -> float | None:
+    """How long a patch that failed waits for its next try; None if it is given up.
+
+    What admission refuses is tried as often as upstream's (pkg/scheduler/util PatchPodStatus), however patient.
+    """
+    if answer is not None and not may_pass(write.call, answer):
+        return None
+    is_patient = write.patient and (answer is None or not answer.is_refused_by_admission)
+    delays = _PATIENT_SECONDS if is_patient else DELAYS_SECONDS
+    return delays[tries] if tries < len(delays) else None

@@ -1,62 +1,42 @@
-"""Sends an API call again while its answer is one that may change, each time in its turn."""
+"""Sends an API call, and again while its answer is one that may change, each time in its turn."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import Final
 
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.response import ApiResponse
 from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.cancellation import is_being_cancelled
-from bayplan.scheduler.pod_patches import PodPatch
 from bayplan.scheduler.turns import Turn
 
-_DELAYS_SECONDS = (0.1, 0.5, 2.0)
+logger = logging.getLogger(__name__)
 
-MAY_PASS = frozenset({409, 500, 502, 503, 504})
-"""Answers after which the same call may succeed; 409 only for patches, which name no version."""
-
-
-@dataclass(frozen=True, slots=True)
-class Retries:
-    """Makes calls for the dispatcher; `sleep` is how the time between tries passes, in which nothing is held."""
-
-    sleep: Callable[[float], Awaitable[None]]
-
-    async def answer(
-        self, client: ApiClient, call: ApiCall, turn: Turn, patch: PodPatch | None = None
-    ) -> tuple[ApiResponse | None, str]:
-        """Send a call, and again while the answer is one that may change; return the last answer and its problem.
-
-        A `patch` that became obsolete is not sent again. What admission refuses is not, but for patches: theirs is
-        tried as often as upstream's (pkg/scheduler/util PatchPodStatus).
-        """
-        problem = ""
-        answer: ApiResponse | None = None
-        for delay in (0.0, *(_DELAYS_SECONDS if patch is None or not patch.rests else ())):
-            if delay:
-                if patch is not None:
-                    if patch.obsolete:
-                        break
-                    patch.pausing = True  # Nothing of it is on its way.
-                await self.sleep(delay)
-            async with turn:
-                if patch is not None:
-                    patch.pausing = False
-                    if patch.obsolete:
-                        break
-                answer, problem = await _try(client, call, turn)
-            if answer is None:
-                continue
-            if answer.status not in MAY_PASS or (answer.status == 409 and (call.method != "PATCH" or call.versioned)):
-                break
-            if patch is None and answer.is_refused_by_admission:
-                break
-        return answer, problem
+DELAYS_SECONDS: Final = (0.1, 0.5, 2.0)
+"""How long a call waits before each further try."""
 
 
-async def _try(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiResponse | None, str]:
+async def answer_to(
+    client: ApiClient, call: ApiCall, turn: Turn, sleep: Callable[[float], Awaitable[None]]
+) -> tuple[ApiResponse | None, str]:
+    """Send a call, and again while its answer is one that may change; return the last answer and its problem.
+
+    What admission refuses is not sent again. `sleep` is how the time between tries passes, in which nothing is held.
+    """
+    answer, problem = None, ""
+    for delay in (0.0, *DELAYS_SECONDS):
+        if delay:
+            await sleep(delay)
+        async with turn:
+            answer, problem = await send_once(client, call, turn)
+        if answer is not None and (not may_pass(call, answer) or answer.is_refused_by_admission):
+            break
+    return answer, problem
+
+
+async def send_once(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiResponse | None, str]:
     """Send a call once; the answer and what is wrong with it."""
     try:
         answer = await client.request(
@@ -69,3 +49,17 @@ async def _try(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiRespons
             raise
         return None, "cancelled"
     return answer, "" if answer.status < 400 else f"status {answer.status}"
+
+
+def may_pass(call: ApiCall, answer: ApiResponse) -> bool:
+    """Whether the same call may succeed later; after a 409 only a patch that names no version."""
+    if answer.status == 409:
+        return call.method == "PATCH" and not call.versioned
+    return answer.status in {500, 502, 503, 504}
+
+
+def tell_given_up(call: ApiCall, problem: str) -> None:
+    """Say in the log that a call is not made any more."""
+    # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
+    level = logging.DEBUG if problem in {"status 404", "status 409", "status 422"} else logging.WARNING
+    logger.log(level, "API call given up method=%s about=%r problem=%s", call.method, call.about, problem)

@@ -1,19 +1,18 @@
 """Who may send next: calls wait by namespace and by rank, and those without an answer hold up no other namespace."""
 
 import asyncio
-from collections.abc import Callable
-from heapq import heapify, heappop, heappush
+from bisect import bisect_left, insort
+from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Self
+
+from bayplan.scheduler.cancellation import Tasks
 
 SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
 
 _REMEMBERED = 4096
 """Of so many namespaces that have no call it is known that they are held."""
-
-_SLACK = 64
-"""So many entries that are out of date are kept, beside as many as are not."""
 
 
 class Turn:
@@ -23,7 +22,7 @@ class Turn:
     leaves, which the client's rate limit may hold up after the turn began: from then on it is measured.
     """
 
-    __slots__ = ("_turns", "begin", "is_late", "is_slow", "lane", "namespace", "rank", "sent_at")
+    __slots__ = ("_turns", "begin", "entry", "is_late", "is_slow", "lane", "namespace", "rank", "sent_at")
 
     def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
         self._turns = turns
@@ -33,6 +32,8 @@ class Turn:
         """Where it waits or is under way; None while it does neither."""
         self.begin: Callable[[], None] | None = None
         """What is called when its time has come; None while it does not wait."""
+        self.entry: _Entry
+        """Where it stands among those of its lane while it waits."""
         self.sent_at: float | None = None
         """When its request left, in seconds of the loop's clock; None while it has not."""
         self.is_slow = False
@@ -63,15 +64,18 @@ class Turn:
         self._turns.leave(self)
 
 
-class _Lane:
-    """The calls of one namespace; `waiting` is a heap of (-rank, number, turn), of which `alive` still wait."""
+_Entry = tuple[int, int, Turn]
+"""A call that waits: -rank, a number of its own, and its turn."""
 
-    __slots__ = ("alive", "is_held", "last", "late", "namespace", "offered", "under_way", "waiting")
+
+class _Lane:
+    """The calls of one namespace; `waiting` is sorted, and its first one goes first."""
+
+    __slots__ = ("is_held", "last", "late", "namespace", "offered", "under_way", "waiting")
 
     def __init__(self, namespace: str, last: int) -> None:
         self.namespace = namespace
-        self.waiting: list[tuple[int, int, Turn]] = []
-        self.alive = 0
+        self.waiting: list[_Entry] = []
         self.under_way = 0
         self.late = 0
         """How many of these take long."""
@@ -83,8 +87,8 @@ class _Lane:
         """Its entry among those that may begin a call; None while it has too many under way, and if none waits."""
 
 
-_Offer = tuple[int, int, int, bool, _Lane]
-"""A namespace that may begin a call: -rank, `last`, a number of its own, whether it is held, and the lane."""
+_Offer = tuple[int, int, _Lane]
+"""A namespace that may begin a call: -rank, `last`, which no other has, and the lane."""
 
 
 class Turns:
@@ -97,16 +101,18 @@ class Turns:
     have `size`, whatever their ranks. So what hangs for one namespace leaves the others their room. However many
     namespaces hang, twice `size` calls are under way. A higher rank has no smaller `limit`.
 
-    `freed` is called whenever a call ended or makes room.
+    `freed` is called whenever a call ended or makes room, `broken` when somebody else ended the task of a call.
     """
 
     def __init__(
         self,
         size: int,
         *,
+        name: str = "call",
         limit: Callable[[int], int] | None = None,
         slow_seconds: float = SLOW_SECONDS,
         freed: Callable[[], None] = lambda: None,
+        broken: Callable[[], None] = lambda: None,
     ) -> None:
         self._size = size
         self._limit = limit or (lambda rank: size)
@@ -114,10 +120,11 @@ class Turns:
         self._freed = freed
         self._lanes: dict[str, _Lane] = {}
         self._idle: dict[str, _Lane] = {}  # Those that have no call and are held, the last one last.
-        self._ready: tuple[list[_Offer], list[_Offer]] = ([], [])  # Heaps of those not held, and of those held.
+        self._ready: tuple[list[_Offer], list[_Offer]] = ([], [])  # Sorted: those not held, and those held.
         self._numbers = count(1)
         self._measured: dict[Turn, None] = {}  # Sent and not late, in the order of their leaving.
         self._alarm: asyncio.TimerHandle | None = None
+        self._tasks = Tasks(name, "an API call failed unexpectedly", ended=freed, broken=broken)
         self.waiting = 0
         """Calls that wait in namespaces that are not held."""
         self.held = 0
@@ -130,16 +137,42 @@ class Turns:
     def is_held(self, namespace: str) -> bool:
         """Whether calls of the namespace wait for others of it that have no answer."""
         lane = self._lanes.get(namespace)
-        return lane is not None and lane.is_held and lane.alive > 0
+        return lane is not None and lane.is_held and bool(lane.waiting)
 
     def waiting_in(self, namespace: str) -> int:
         """How many calls of a namespace wait."""
         lane = self._lanes.get(namespace)
-        return 0 if lane is None else lane.alive
+        return 0 if lane is None else len(lane.waiting)
+
+    @property
+    def tasks(self) -> int:
+        """Tasks that began and are not at their end, between two tries or not."""
+        return len(self._tasks)
+
+    @property
+    def unfinished(self) -> int:
+        """Calls that wait for their first turn, and tasks that are not at their end."""
+        return self.waiting + self.held + len(self._tasks)
 
     def turn(self, namespace: str, rank: int = 0) -> Turn:
         """Return a place for a call that somebody else's task makes."""
         return Turn(self, namespace, rank)
+
+    def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> Turn:
+        """Run a job in a task of its own as soon as it may send its first request; one that raises is logged.
+
+        Whoever leaves the turn before it began has the job forgotten.
+        """
+        turn = Turn(self, namespace, rank)
+        self.ask(turn, lambda: self._tasks.start(lambda: job(turn), turn.leave))
+        return turn
+
+    async def stop(self) -> None:
+        """Forget what waits, and end what is under way."""
+        while self.unfinished:
+            for entry in [each for lane in self._lanes.values() for each in lane.waiting]:
+                self.leave(entry[-1])
+            await self._tasks.stop()
 
     def ask(self, turn: Turn, begin: Callable[[], None]) -> None:
         """Have a turn wait; `begin` is called as soon as its request may be sent, perhaps at once."""
@@ -149,10 +182,7 @@ class Turns:
             lane = self._lanes[turn.namespace] = _Lane(turn.namespace, next(self._numbers))
         self._idle.pop(turn.namespace, None)
         turn.lane, turn.begin = lane, begin
-        heappush(lane.waiting, (-turn.rank, next(self._numbers), turn))
-        self._set_alive(lane, lane.alive + 1)
-        self._offer(lane)
-        self.look()
+        self._line_up(lane, turn)
 
     def sent(self, turn: Turn) -> None:
         """Measure from now on how long a turn that is under way takes."""
@@ -170,19 +200,21 @@ class Turns:
             return
         turn.rank = rank
         if turn.lane is not None and turn.begin is not None:
-            heappush(turn.lane.waiting, (-turn.rank, next(self._numbers), turn))
-            self._offer(turn.lane)
-            self.look()
+            self._take(turn.lane, turn)
+            self._line_up(turn.lane, turn)
 
     def leave(self, turn: Turn) -> None:
         """End a turn that waits, or whose request is over; nothing happens if it does neither."""
         lane = turn.lane
         if lane is None:
             return
-        if turn.begin is not None:
-            self._give_up(turn)
-            return
         turn.lane = None
+        if turn.begin is not None:
+            turn.begin = None
+            self._take(lane, turn)
+            self._offer(lane)
+            self._forget_if_empty(lane)
+            return
         lane.under_way -= 1
         if turn.is_slow:
             self.slow -= 1
@@ -199,34 +231,35 @@ class Turns:
         self.look()
         self._freed()
 
-    def give_up_all(self) -> None:
-        """End all turns that wait; what they wanted to begin is forgotten."""
-        for turn in [entry[2] for lane in self._lanes.values() for entry in lane.waiting]:
-            if turn.begin is not None:
-                self._give_up(turn)
-
     def look(self) -> None:
         """Begin what may begin now; whoever changes what `limit` answers calls it."""
         for ready in self._ready:
             while ready:
-                offer = ready[0]
-                negative, lane = offer[0], offer[-1]
-                if lane.offered is not offer:
-                    heappop(ready)
-                    continue
+                negative, _, lane = ready[0]
                 limit = self._size if lane.is_held else self._limit(-negative)
                 if (self.slow if lane.is_held else max(self.quick, self.quick + self.slow - self._size)) >= limit:
                     break
-                heappop(ready)
+                del ready[0]
                 lane.offered = None
                 if lane.under_way < max(1, limit // 3 if lane.is_held else limit * 2 // 3):
-                    self._start(lane, heappop(lane.waiting)[2])
+                    self._start(lane, lane.waiting[0][-1])
                     self._offer(lane)
                 # Else the end of a call of its own offers it again.
 
+    def _line_up(self, lane: _Lane, turn: Turn) -> None:
+        turn.entry = (-turn.rank, next(self._numbers), turn)
+        insort(lane.waiting, turn.entry)
+        self._count(lane, 1)
+        self._offer(lane)
+        self.look()
+
+    def _take(self, lane: _Lane, turn: Turn) -> None:
+        del lane.waiting[bisect_left(lane.waiting, turn.entry)]
+        self._count(lane, -1)
+
     def _start(self, lane: _Lane, turn: Turn) -> None:
         begin, turn.begin = turn.begin, None
-        self._set_alive(lane, lane.alive - 1)
+        self._take(lane, turn)
         lane.under_way += 1
         lane.last = next(self._numbers)
         turn.is_slow = lane.is_held
@@ -237,37 +270,19 @@ class Turns:
         if begin is not None:
             begin()
 
-    def _give_up(self, turn: Turn) -> None:
-        """End a turn that waits."""
-        lane, turn.lane, turn.begin = turn.lane, None, None
-        if lane is None:
-            return
-        self._set_alive(lane, lane.alive - 1)
-        if len(lane.waiting) > 2 * lane.alive + _SLACK:
-            lane.waiting = [entry for entry in lane.waiting if entry[2].begin is not None]
-            heapify(lane.waiting)
-        self._offer(lane)
-        self._forget_if_empty(lane)
-
     def _offer(self, lane: _Lane) -> None:
-        """Have the namespace stand among those that may begin a call, as its first call wants."""
-        while lane.waiting and lane.waiting[0][2].begin is None:
-            heappop(lane.waiting)  # It was given up.
-        if not lane.waiting:
-            lane.offered = None
-            return
-        wanted = (0 if lane.is_held else lane.waiting[0][0], lane.last)
-        if lane.offered is not None and lane.offered[:2] == wanted and lane.offered[3] is lane.is_held:
-            return
+        """Have the namespace stand among those that may begin a call, as its first call wants; or not, without any."""
         ready = self._ready[lane.is_held]
-        if len(ready) > 2 * len(self._lanes) + _SLACK:
-            ready[:] = [offer for offer in ready if offer[-1].offered is offer]
-            heapify(ready)
-        lane.offered = (*wanted, next(self._numbers), lane.is_held, lane)
-        heappush(ready, lane.offered)
+        offer = (0 if lane.is_held else lane.waiting[0][0], lane.last, lane) if lane.waiting else None
+        if offer != lane.offered:
+            if lane.offered is not None:
+                del ready[bisect_left(ready, lane.offered)]
+            lane.offered = offer
+            if offer is not None:
+                insort(ready, offer)
 
     def _forget_if_empty(self, lane: _Lane) -> None:
-        if lane.alive or lane.under_way:
+        if lane.waiting or lane.under_way:
             return
         if not lane.is_held:
             self._lanes.pop(lane.namespace, None)
@@ -276,19 +291,22 @@ class Turns:
         if len(self._idle) > _REMEMBERED:
             del self._lanes[self._idle.pop(next(iter(self._idle))).namespace]
 
-    def _set_alive(self, lane: _Lane, alive: int) -> None:
+    def _count(self, lane: _Lane, calls: int) -> None:
         if lane.is_held:
-            self.held += alive - lane.alive
+            self.held += calls
         else:
-            self.waiting += alive - lane.alive
-        lane.alive = alive
+            self.waiting += calls
 
     def _hold(self, lane: _Lane, *, held: bool) -> None:
-        if lane.is_held is not held:
-            alive = lane.alive
-            self._set_alive(lane, 0)
-            lane.is_held = held
-            self._set_alive(lane, alive)
+        """Put a namespace among those that are held, or take it from them."""
+        if lane.is_held is held:
+            return
+        self._count(lane, -len(lane.waiting))
+        if lane.offered is not None:
+            self._ready[lane.is_held].remove(lane.offered)
+            lane.offered = None
+        lane.is_held = held
+        self._count(lane, len(lane.waiting))
 
     def _put_aside(self) -> None:
         """Hold the namespaces of calls that take long, and have others go in their stead."""
