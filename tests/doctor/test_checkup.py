@@ -12,6 +12,7 @@ from bayplan.config.types import PodTopologySpreadDefaulting, ScoringStrategyTyp
 from bayplan.doctor.rights import missing_rights
 
 MIB = 2**20
+CLAIMS = "resourceclaims.resource.k8s.io"
 SAVES = "all pods placed anew take 4 nodes as it is, 1 with the fix"
 ANNOTATION = "cluster-autoscaler.kubernetes.io"
 
@@ -272,6 +273,9 @@ def test_objects_of_others_that_are_none_are_passed_over(kind, value):
     [
         ({"resource": "pods", "subresource": "binding"}, "create pods/binding", "base"),
         ({"verb": "delete", "resource": "pods"}, "delete pods", "components/preemption"),
+        ({"subresource": "binding", "verb": "patch"}, f"patch {CLAIMS}/binding", "components/devices"),
+        ({"verb": "create", "resource": "resourceclaims"}, f"create {CLAIMS}", "components/devices"),
+        ({"verb": "delete", "resource": "resourceclaims"}, f"delete {CLAIMS}", "components/devices"),
     ],
 )
 def test_rights_that_are_missing(refused, about, manifest):

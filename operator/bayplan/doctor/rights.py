@@ -24,11 +24,12 @@ _ALWAYS: Final[Sequence[_Right]] = (
 _DELETE: Final = ("delete", "pods", "components/preemption", "preemption ends no victim")
 _EVICT: Final = ("create", "pods/eviction", "components/careful-preemption", "preemption ends no victim")
 _VOLUMES: Final = ("patch", "persistentvolumes", "components/volumes", "pods wait whose volumes are not bound yet")
-_DEVICES: Final = (
-    "patch",
-    "resourceclaims.resource.k8s.io/binding",
-    "components/devices",
-    "no pod gets devices by resource claims",
+_CLAIMS: Final = "resourceclaims.resource.k8s.io"
+_BY: Final = "components/devices"
+_DEVICES: Final[Sequence[_Right]] = (
+    ("patch", f"{_CLAIMS}/binding", _BY, "no pod gets devices by resource claims"),
+    ("create", _CLAIMS, _BY, "no pod gets devices for extended resources of a DeviceClass"),
+    ("delete", _CLAIMS, _BY, "claims for extended resources keep their devices where the bind failed"),
 )
 
 
@@ -68,4 +69,4 @@ def _by_plugin(configuration: SchedulerConfiguration) -> Iterator[_Right]:
     if "VolumeBinding" in enabled:
         yield _VOLUMES
     if "DynamicResources" in enabled:
-        yield _DEVICES
+        yield from _DEVICES
