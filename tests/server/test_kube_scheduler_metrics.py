@@ -38,9 +38,12 @@ THEIRS = read(DATA.read_text().splitlines())
 OURS = read(described(generate_latest(observed().registry).decode()))
 
 # Nothing of what these count was recorded, or they go with the gate GenericWorkload, but count for single pods as well
-# (upstream: pkg/scheduler/metrics, plugins/volumebinding/metrics).
+# (upstream: pkg/scheduler/metrics, plugins/volumebinding/metrics, resourceclaim/metrics).
 NOT_RECORDED = {
+    "dynamic_resource_allocation_resourceclaim_creates_total",
     "leader_election_slowpath_total",
+    "scheduler_dra_bindingconditions_allocations_total",
+    "scheduler_dra_bindingconditions_wait_duration_seconds",
     "scheduler_permit_wait_duration_seconds",
     "scheduler_preemption_evaluation_duration_seconds",
     "scheduler_preemption_execution_duration_seconds",

@@ -120,6 +120,22 @@ class PluginCalls:
         if self._metrics is not None and plugin == _VOLUMES and point in VOLUME_STAGES:
             self._metrics.volume_stage_errors.add(VOLUME_STAGES[point])
 
+    def claim_made(self, status: str) -> None:
+        """Count a claim that was to be made for a pod's extended resources: `success` or `failure`."""
+        if self._metrics is not None:
+            self._metrics.claims_made.add(status, "false", "", "Pod")
+
+    def devices_awaited(self, status: str, seconds: float, drivers: Sequence[str], conditional: Sequence[str]) -> None:
+        """Pass on how a wait for devices ended: the driver of each device of the pod, and of each that was waited for.
+
+        Upstream: plugins/dynamicresources/dynamicresources.go PreBind.
+        """
+        if self._metrics is not None:
+            for driver in drivers:
+                self._metrics.device_wait_seconds.observe(seconds, self._profile, driver, status)
+            for driver in conditional:
+                self._metrics.device_waits.add(self._profile, driver, status)
+
     def post_filtered(self, plugin: str, status: str, seconds: float) -> None:
         """Pass on how long a PostFilter plugin took, which is what preemption takes to find its victims."""
         if self._metrics is None:

@@ -74,6 +74,15 @@ _TEXTS: Final[Mapping[str, str]] = {
     ),
     "scheduler_permit_wait_duration_seconds": "Duration of waiting on permit.",
     "scheduler_volume_scheduling_stage_error_total": "Volume scheduling stage error count",
+    "scheduler_dra_bindingconditions_allocations_total": (
+        "Number of allocations using devices with BindingConditions, by driver, one for each attempt to bind."
+    ),
+    "scheduler_dra_bindingconditions_wait_duration_seconds": (
+        "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind."
+    ),
+    "dynamic_resource_allocation_resourceclaim_creates_total": (
+        "Number of ResourceClaims that were to be created, by status, admin access and kind of the owner."
+    ),
     "scheduler_podgroup_schedule_attempts_total": "Number of attempts to schedule pod groups, by the result.",
     "scheduler_podgroup_scheduling_attempt_duration_seconds": "Pod group scheduling attempt latency in seconds.",
     "scheduler_preemption_attempts_total": "Total preemption attempts till now.",
@@ -207,6 +216,19 @@ class Metrics:
             "scheduler_volume_scheduling_stage_error_total",
             "operation",
             preset=((stage,) for stage in VOLUME_STAGES.values()),
+        )
+        self.device_waits = _counter("scheduler_dra_bindingconditions_allocations_total", "profile", "driver", "status")
+        self.device_wait_seconds = _histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            exponential_buckets(0.1, 2, 14),
+            "profile",
+            "driver",
+            "status",
+        )
+        self.claims_made = _counter(
+            "dynamic_resource_allocation_resourceclaim_creates_total",
+            *("status", "admin_access", "owner_api_group", "owner_api_kind"),
+            preset=((status, "false", "", "Pod") for status in ("success", "failure")),
         )
         # Preemption.
         self.preemption_attempts = _counter("scheduler_preemption_attempts_total")

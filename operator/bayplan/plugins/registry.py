@@ -82,6 +82,8 @@ class Handle:
     """Which features of kube-scheduler are on."""
     groups: PodGroups | None = None
     """The pod groups, where pods are grouped."""
+    calls: PluginCalls = field(default_factory=lambda: PluginCalls(""))
+    """Receives what the profile's plugins count."""
 
 
 def _device_amounts(handle: Handle) -> DeviceAmounts:
@@ -125,6 +127,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
         ExtendedResources(handle.listers),
         afterwards=handle.afterwards,
         clock=handle.clock,
+        calls=handle.calls,
     ),
     DefaultPreemption: lambda args, handle: DefaultPreemption(
         args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock, groups=handle.groups
@@ -229,6 +232,8 @@ def _build(
     metrics: Metrics | None,
 ) -> Framework:
     made: dict[str, Plugin] = dict(outside)
+    calls = PluginCalls(profile.scheduler_name, metrics)
+    handle = replace(handle, calls=calls)
 
     def make(name: str) -> Plugin:
         if name not in made:
@@ -242,4 +247,4 @@ def _build(
     generator = TopologyPlacementGenerator.name
     if generator in profile.plugin_config or handle.gates.enabled("TopologyAwareWorkloadScheduling"):
         points["placement_generate"] = [(make(generator), 0)]
-    return Framework(profile, points, extenders, handle.waiting_pods, PluginCalls(profile.scheduler_name, metrics))
+    return Framework(profile, points, extenders, handle.waiting_pods, calls)

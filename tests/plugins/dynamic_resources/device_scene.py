@@ -14,6 +14,7 @@ from bayplan.api.response import ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
 from bayplan.framework.status import Afterwards, EffectError, Notice, Request
+from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError, Placement
@@ -53,13 +54,20 @@ class DeviceWorld(World):
 
     def __init__(self, *objects, count=2):
         self.later = []
+        self.metrics = Metrics()
         super().__init__(make_node("n1"), make_node("n2"), make_class(), make_gpus("n2", count), *objects)
         self.claims = self.cache.listers.of(ResourceClaim)
 
     def start(self):
         nodes, listers, clock = self.cache.nodes, self.cache.listers, lambda: self.now
         made = build_frameworks(
-            default_configuration(), nodes, listers, self.nominator, clock, afterwards=Afterwards(self.later.append)
+            default_configuration(),
+            nodes,
+            listers,
+            self.nominator,
+            clock,
+            afterwards=Afterwards(self.later.append),
+            metrics=self.metrics,
         )
         (self.framework,) = made.values()
         self.cycle = SchedulingCycle(nodes, self.nominator)

@@ -55,6 +55,11 @@ def waits(world, server):
     return say
 
 
+def counted(world):
+    """How often a device was waited for, by profile, driver and how it ended."""
+    return dict(world.metrics.device_waits.values)
+
+
 def test_a_bind_waits_for_devices_that_have_to_be_made_ready():
     world, server = scene()
     say = waits(world, server)
@@ -63,6 +68,7 @@ def test_a_bind_waits_for_devices_that_have_to_be_made_ready():
         "done",
         ["Normal BindingConditionsPending: waiting for binding conditions for device on node n2"],
     )
+    assert counted(world) == {("bayplan", "gpu.example.com", "success"): 1}
 
 
 def test_a_device_that_fails_to_be_ready_fails_the_bind_and_the_claim_is_deallocated_then():
@@ -71,6 +77,7 @@ def test_a_device_that_fails_to_be_ready_fails_the_bind_and_the_claim_is_dealloc
     pod = claiming("c")
     message, _ = perform(world.reserve(pod), server, during=lambda: say("Broken"))
     assert message == 'device binding failed: claim=c, reason=R, message="m"'
+    assert counted(world) == {("bayplan", "gpu.example.com", "failure"): 1}
 
 
 def test_devices_that_take_too_long_fail_the_bind():
@@ -82,3 +89,17 @@ def test_devices_that_take_too_long_fail_the_bind():
 
     message, _ = perform(world.reserve(claiming("c")), server, during=pass_time)
     assert message == "device binding timeout: claim=c"
+    assert counted(world) == {("bayplan", "gpu.example.com", "timeout"): 1}
+    assert world.metrics.device_wait_seconds.series("bayplan", "gpu.example.com", "timeout").total == 601
+
+
+def test_a_wait_that_ends_otherwise_counts_as_an_error():
+    world, server = scene()
+    waits(world, server)
+    exchange = world.reserve(claiming("c"))
+
+    def goes():
+        world.claims.delete("ns/c")
+
+    assert perform(exchange, server, during=goes)[0] == 'could not find ResourceClaim "ns/c"'
+    assert counted(world) == {("bayplan", "gpu.example.com", "error"): 1}

@@ -18,6 +18,7 @@ from bayplan.config.load import default_configuration
 from bayplan.config.types import DynamicResourcesArgs
 from bayplan.explain.explain import Explainer
 from bayplan.explain.trace import trace_of
+from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Afterwards, Code
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
@@ -136,6 +137,7 @@ def test_a_search_ends_after_the_filter_timeout_if_that_is_less_than_an_attempt_
         ExtendedResources(listers),
         afterwards=Afterwards(),
         clock=lambda: next(ticks) * 0.02,
+        calls=PluginCalls(),
     )
     plugin.pre_filter(state, pod, nodes)
     (second,) = plugin.filter(state, pod, nodes, nodes.rows())[1:]

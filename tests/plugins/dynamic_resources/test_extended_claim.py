@@ -87,6 +87,11 @@ class MakingServer(ClaimServer):
         return answer
 
 
+def made(world):
+    """How many claims were made, and how many could not be."""
+    return {labels[0]: count for labels, count in world.metrics.claims_made.values.items()}
+
+
 def replace_method(request, name):
     return type(request)("GET", f"{request.path}/{name}", request.about)
 
@@ -143,10 +148,11 @@ def test_the_claim_is_made_allocated_reserved_and_told_of_on_the_pod():
     world = world_with()
     server = MakingServer(world)
     assert perform(world.reserve(asking(2)), server) == ("done", [])
-    made = server.calls[0]
-    assert (made.method, made.path) == ("POST", "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims")
+    assert made(world) == {"success": 1, "failure": 0}
+    sent = server.calls[0]
+    assert (sent.method, sent.path) == ("POST", "/apis/resource.k8s.io/v1/namespaces/ns/resourceclaims")
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p", "controller": True}
-    metadata = dict(made.body["metadata"])
+    metadata = dict(sent.body["metadata"])
     assert re.fullmatch("p-extended-resources-[0-9a-f]{5}", metadata.pop("name"))
     assert metadata == {
         "namespace": "ns",
@@ -155,7 +161,7 @@ def test_the_claim_is_made_allocated_reserved_and_told_of_on_the_pod():
         "ownerReferences": [owner],
     }
     wanted = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 2}
-    assert made.body["spec"] == {"devices": {"requests": [{"name": "container-0-request-1", "exactly": wanted}]}}
+    assert sent.body["spec"] == {"devices": {"requests": [{"name": "container-0-request-1", "exactly": wanted}]}}
     written = server.stored(MADE)
     assert [each.device for each in written.status.allocation.devices.results] == ["gpu-0", "gpu-1"]
     assert [each.uid for each in written.status.reserved_for] == ["p"]
@@ -197,7 +203,7 @@ def test_after_a_bind_that_failed_the_claim_is_deleted_and_its_devices_are_free(
 
 
 @pytest.mark.parametrize(("owner", "said"), [("p", "done"), ("q", "taken")])
-def test_a_claim_that_is_there_already_was_made_by_a_try_whose_answer_was_lost_if_it_is_for_this_pod(owner, said):
+def test_a_claim_that_is_there_already_was_sent_a_try_whose_answer_was_lost_if_it_is_for_this_pod(owner, said):
     world = world_with()
     server = MakingServer(world)
 
@@ -222,6 +228,7 @@ def test_a_claim_that_could_not_be_made_leaves_nothing_behind():
     pod = asking(2)
     said, _ = perform(world.reserve(pod), server)
     assert said == "create claim for extended resources ns/<extended-resources>: not allowed"
+    assert made(world) == {"success": 0, "failure": 1}
     world.unreserve(pod)
     assert (world.later, world.outcome(pod)) == ([], "n2")
 

@@ -11,10 +11,15 @@ from bayplan.api.claim_objects import (
 )
 from bayplan.api.timestamps import parse_time
 from bayplan.config.errors import quote
+from bayplan.framework.status import EffectError
 
 
-class DeviceFailedError(Exception):
-    """A device will not be ready; the text is the user's."""
+class DeviceFailedError(EffectError):
+    """A device will not be ready."""
+
+
+class DeviceOverdueError(EffectError):
+    """A device is not ready in time."""
 
 
 def waits_for_devices(allocation: AllocationResult) -> bool:

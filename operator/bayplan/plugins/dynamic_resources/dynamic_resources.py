@@ -26,6 +26,7 @@ from bayplan.framework.interface import (
     Rejections,
     Scores,
 )
+from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import (
     SKIP,
     SUCCESS,
@@ -99,6 +100,7 @@ class DynamicResources:
         *,
         afterwards: Afterwards,
         clock: Callable[[], float],
+        calls: PluginCalls,
     ) -> None:
         self._binding_seconds = seconds = args.binding_timeout.total_seconds()
         self._filter_seconds = min(args.filter_timeout.total_seconds() or ATTEMPT_SECONDS, ATTEMPT_SECONDS)
@@ -110,7 +112,7 @@ class DynamicResources:
         self._clock = clock
         self._packs = args.device_choice is DeviceChoice.LEAST_LEFT_OVER
         self._points = shape_table(args.shape).tolist() if args.shape else None
-        self._reservations = Reservations(cache, afterwards, clock, seconds)
+        self._reservations = Reservations(cache, afterwards, clock, seconds, calls)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return bool(pod.pod.spec.resource_claims or self._extended.asked_by(pod))

@@ -12,9 +12,11 @@ from bayplan.api.meta_objects import key_of
 from bayplan.api.response import ApiResponse
 from bayplan.api.timestamps import format_time
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Afterwards, Conversation, Effect, EffectError, Exchange, Notice, Request
 from bayplan.plugins.dynamic_resources.binding_conditions import (
     DeviceFailedError,
+    DeviceOverdueError,
     are_ready,
     is_overdue,
     waits_for_devices,
@@ -63,16 +65,22 @@ class Reservations:
     """Keeps what Reserve took for each pod until the pod is bound or gives it back; DynamicResources relies on it.
 
     Devices stay taken while a request that allocates them may yet arrive. `clock` gives seconds since the epoch;
-    devices may take `binding_seconds` to be ready.
+    devices may take `binding_seconds` to be ready. `calls` receives what claims are made, and how such waits end.
     """
 
     def __init__(
-        self, cache: ClaimCache, afterwards: Afterwards, clock: Callable[[], float], binding_seconds: float
+        self,
+        cache: ClaimCache,
+        afterwards: Afterwards,
+        clock: Callable[[], float],
+        binding_seconds: float,
+        calls: PluginCalls,
     ) -> None:
         self._cache = cache
         self._afterwards = afterwards
         self._clock = clock
         self._binding_seconds = binding_seconds
+        self._calls = calls
         self._reserved: dict[str, _Reserved] = {}
 
     def reserve(
@@ -156,7 +164,12 @@ class Reservations:
 
         Its devices count as taken under the UID it had before until it has them by what was written.
         """
-        made = yield from create(special.claim)
+        try:
+            made = yield from create(special.claim)
+        except EffectError:
+            self._calls.claim_made("failure")
+            raise
+        self._calls.claim_made("success")
         reserved.claims = [*reserved.claims[:-1], made]
         yield from self._until(lambda: self._cache.has(made), _SHOWN_SECONDS, "claim is not shown")
         claim = yield from bind_claim(made, self._allocation(reserved, special.claim), pod)
@@ -194,21 +207,39 @@ class Reservations:
             return
         text = f"waiting for binding conditions for device on node {node_name}"
         yield Notice("Normal", "BindingConditionsPending", "Scheduling", text)
-        yield from self._until(lambda: all(map(self._is_ready, keys)), self._binding_seconds, "device binding timeout")
+        started, status = self._clock(), "error"
+        try:
+            yield from self._until(
+                lambda: all(map(self._is_ready, keys)),
+                self._binding_seconds,
+                "device binding timeout",
+                DeviceOverdueError,
+            )
+            status = "success"
+        except DeviceFailedError:
+            status = "failure"
+            raise
+        except DeviceOverdueError:
+            status = "timeout"
+            raise
+        finally:
+            results = [each for allocation in allocations if allocation for each in allocation.devices.results or ()]
+            conditional = [each.driver for each in results if each.binding_conditions]
+            seconds = self._clock() - started
+            self._calls.devices_awaited(status, seconds, [each.driver for each in results], conditional)
 
     def _is_ready(self, key: str) -> bool:
         claim = self._cache.get(key)
         if claim is None:
             raise EffectError(f'could not find ResourceClaim "{key}"')
-        try:
-            is_ready = are_ready(claim)
-        except DeviceFailedError as error:
-            raise EffectError(str(error)) from error
+        is_ready = are_ready(claim)
         if not is_ready and is_overdue(claim, self._binding_seconds, self._clock()):
-            raise EffectError(f"device binding timeout: claim={claim.metadata.name}")
+            raise DeviceOverdueError(f"device binding timeout: claim={claim.metadata.name}")
         return is_ready
 
-    def _until(self, holds: Callable[[], bool], seconds: float, about: str) -> _Steps:
+    def _until(
+        self, holds: Callable[[], bool], seconds: float, about: str, error: type[EffectError] = EffectError
+    ) -> _Steps:
         """Wait until something holds.
 
         Raises:
@@ -217,7 +248,7 @@ class Reservations:
         waited, pause = 0.0, _FIRST_PAUSE_SECONDS
         while not holds():
             if waited >= seconds:
-                raise EffectError(f"{about}: context deadline exceeded")
+                raise error(f"{about}: context deadline exceeded")
             yield pause
             waited += pause
             pause = min(2 * pause, _MAX_PAUSE_SECONDS)
