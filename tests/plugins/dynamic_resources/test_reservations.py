@@ -1,7 +1,8 @@
 """What is taken for a pod, written on its claims, and given back."""
 
 import pytest
-from tests.devices.device_builders import exactly
+from msgspec.structs import replace
+from tests.devices.device_builders import DRIVER, exactly, make_claim
 from tests.plugins.dynamic_resources.device_scene import (
     NOT_HELPFUL,
     TIME,
@@ -131,6 +132,17 @@ def test_a_write_that_is_refused_fails_the_bind_with_what_was_being_done(number,
     world, server = scene()
     server.before[number] = lambda: REFUSED
     assert perform(world.reserve(claiming("c")), server) == (text, [])
+
+
+def test_a_claim_whose_parameters_may_have_white_space_is_refused_with_what_mends_it():
+    opaque = {"driver": DRIVER, "parameters": {"a": 1}}
+    spec = make_claim(exactly("r"), config=[{"opaque": opaque}]).spec
+    world, server = scene(replace(claim(), spec=spec))
+    server.before[1] = lambda: REFUSED
+    assert perform(world.reserve(claiming("c")), server)[0] == (
+        "add finalizer to claim ns/c: no; "
+        "if its opaque parameters have white space in their JSON, make the claim without"
+    )
 
 
 def test_a_write_that_arrived_and_whose_answer_was_lost_is_known_again():

@@ -29,6 +29,9 @@ _STRATEGIC: Final = "application/strategic-merge-patch+json"
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """As often as client-go tries, and after as long (util/retry DefaultRetry)."""
+_INVALID: Final = 422
+_SPACED: Final = "if its opaque parameters have white space in their JSON, make the claim without"
+"""The API server takes nothing in JSON for such a claim, whatever the patch: what it stores then is another text."""
 _MADE_OF: Final = 58
 _RANDOM: Final = 5
 """A name that is made: so much of what it is made of, and as many random letters (apiserver names/generate.go)."""
@@ -61,6 +64,8 @@ def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: P
             answer = yield _patch(claim, _STRATEGIC, {"metadata": {**_version(claim), "finalizers": [FINALIZER]}})
             if _is_conflict(answer):
                 continue
+            if answer is not None and answer.status == _INVALID and claim.spec.devices.config:
+                raise EffectError(f"add finalizer to claim {key}: {_refusal(answer)}; {_SPACED}")
             claim = _read(answer, f"add finalizer to claim {key}")
         answer = yield _patch(claim, _STRATEGIC, _status(claim, allocation if is_new else None, pod), "/status")
         if not _is_conflict(answer):
