@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final
 
 from bayplan.api.claim_objects import AllocationResult
+from bayplan.api.meta_objects import Quantity
 from bayplan.api.quantity import QuantityError, exact_nano
 
 _MAX_CHANGES: Final = 1024
@@ -114,7 +115,7 @@ class AllocatedState:
             else:
                 usage.shares += sign
                 for name, amount in (result.consumed_capacity or {}).items():
-                    total = usage.consumed.get(name, 0) + sign * _amount(amount)
+                    total = usage.consumed.get(name, 0) + sign * amount_of(amount)
                     if total:
                         usage.consumed[name] = total
                     else:
@@ -127,8 +128,11 @@ class AllocatedState:
                     del self._pools[pool], self._versions[pool]
 
 
-def _amount(quantity: str | float | None) -> int:
-    """The amount of a share; one that cannot be read counts as none, and the share still as one."""
+def amount_of(quantity: Quantity) -> int:
+    """The amount of a capacity, or of a share of it, in billionths; one that cannot be read counts as none.
+
+    Who has such a share still has one.
+    """
     try:
         return exact_nano(quantity)
     except QuantityError:

@@ -7,9 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from bayplan.api.meta_objects import Quantity
-from bayplan.api.quantity import QuantityError, exact_nano
-from bayplan.devices.allocated_state import AllocatedState
+from bayplan.devices.allocated_state import AllocatedState, amount_of
 from bayplan.devices.candidates import Pick, Slot
 from bayplan.devices.offers import CounterName, Offer
 from bayplan.devices.pools import Pool
@@ -120,7 +118,7 @@ def _of_set(pool: Pool, name: CounterName, amount: int) -> int:
 
 def _of_shared(offer: Offer, amounts: Mapping[str, int]) -> int:
     """Return the share of a device that these amounts of its capacities are; all of it where it has none."""
-    values = {name: _amount(each.value) for name, each in offer.capacity.items()}
+    values = {name: amount_of(each.value) for name, each in offer.capacity.items()}
     parts = [amounts.get(name, 0) * _WHOLE // value for name, value in values.items() if value > 0]
     return sum(parts) // len(parts) if parts else _WHOLE
 
@@ -151,10 +149,3 @@ def _counted(amounts: Iterable[tuple[CounterName, int]], totals: Mapping[Counter
 
 def _fits(offer: Offer, left: Mapping[CounterName, int]) -> bool:
     return all(left[name] >= amount for name, amount in offer.consumes)
-
-
-def _amount(quantity: Quantity) -> int:
-    try:
-        return exact_nano(quantity)
-    except QuantityError:
-        return 0
