@@ -72,6 +72,11 @@ class NodeTable:
         """The row of the node called `name`; None if there is none."""
         return self._row_of.get(name)
 
+    def node(self, name: str) -> Node | None:
+        """The node called `name` as it was last set; None if there is none."""
+        row = self.row(name)
+        return None if row is None else self.nodes[row]
+
     def rows(self) -> NDArray[np.intp]:
         """The rows of existing nodes, in the order kept by the table, `(nodes,) intp`; not to be written to.
 

@@ -79,8 +79,7 @@ class Rehearsal:
 
     def cordon(self, node: str) -> None:
         """Close the node for new pods."""
-        row = self.nodes.row(node)
-        before = None if row is None else self.nodes.nodes[row]
+        before = self.nodes.node(node)
         assert before is not None
         self._closed[node] = before
         self.simulator.update_node(cordoned(before))

@@ -67,7 +67,7 @@ class NodeBackoff:
         self._held[node_name] += 1
         logger.info("node gets no pods for %g s, its kubelet had no room for one node=%r", self.seconds, node_name)
         self.later(self.seconds, lambda: self._let_go(node_name))
-        node = self._cached(node_name)
+        node = self.cache.nodes.node(node_name)
         if node is not None:
             self.cache.set_node(self.shown(node))
 
@@ -83,17 +83,13 @@ class NodeBackoff:
         if self._held[name]:
             return
         del self._held[name]
-        node = self._cached(name)
+        node = self.cache.nodes.node(name)
         if node is None:
             return
         free = _with_taints(node, [each for each in node.spec.taints or () if each != TAINT])
         self.cache.set_node(free)
         self.queue.move_all(NODE_TAINT, node, free)
         self.wake()
-
-    def _cached(self, name: str) -> Node | None:
-        row = self.cache.nodes.row(name)
-        return None if row is None else self.cache.nodes.nodes[row]
 
 
 def _with_taints(node: Node, taints: list[Taint]) -> Node:

@@ -208,8 +208,7 @@ class Simulator:
 
     def update_node(self, node: Node) -> None:
         """Have a node, of which there is one of this name, be as it is given; pods that this may help are tried."""
-        row = self.cache.nodes.row(node.metadata.name)
-        before = None if row is None else self.cache.nodes.nodes[row]
+        before = self.cache.nodes.node(node.metadata.name)
         self.cache.set_node(node)
         for event in node_changes(before or node, node):
             self.queue.move_all(event, before, node)

@@ -149,8 +149,7 @@ class BindingCheck:
         return claim
 
     def _check_affinity(self, volume: PersistentVolume, node_name: str) -> None:
-        row = self._nodes.row(node_name)
-        node = None if row is None else self._nodes.nodes[row]
+        node = self._nodes.node(node_name)
         if node is None:
             raise VolumeError(f'failed to get node "{node_name}": node "{node_name}" not found')
         affinity, translation = volume.spec.node_affinity, translate_volume(volume)
