@@ -55,7 +55,8 @@ class _Series:
     """An Event that may be repeated; times are in seconds of the recorder's clock."""
 
     uid: str
-    note: str
+    note: int
+    """The hash of its text, which stands in `create`."""
     path: str
     create: ApiCall
     count: int
@@ -67,7 +68,7 @@ class _Series:
     @property
     def size(self) -> int:
         """About how many bytes it takes."""
-        return _SERIES_OVERHEAD_BYTES + len(self.note) + len(self.create.body or b"")
+        return _SERIES_OVERHEAD_BYTES + len(self.create.body or b"")
 
 
 class EventRecorder:
@@ -134,7 +135,7 @@ class EventRecorder:
     def failed_scheduling(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
         """Record that an attempt on the pod failed, and why; if that is `told_later`, only that it did."""
         series, note = self._current(pod.uid), cut_note(message)
-        if series is not None and (told_later or series.note == note):
+        if series is not None and (told_later or series.note == hash(note)):
             series.count += 1
             series.last_observed, series.last_seen = self._now(), self._clock()
         else:
@@ -143,7 +144,7 @@ class EventRecorder:
     def told(self, pod: PodInfo, message: str) -> None:
         """Record why the last attempt on the pod failed, of which only that was recorded."""
         series, note = self._current(pod.uid), cut_note(message)
-        if series is not None and series.note == note:
+        if series is not None and series.note == hash(note):
             return
         if series is not None and series.count > series.written:
             series.count -= 1
@@ -214,7 +215,7 @@ class EventRecorder:
         created = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), note, now, repeatable=True)
         if created is not None:
             path, call = created
-            self._series[pod.uid] = _Series(pod.uid, note, path, call, 1, 1, now, seconds, seconds)
+            self._series[pod.uid] = _Series(pod.uid, hash(note), path, call, 1, 1, now, seconds, seconds)
 
     def _create(
         self, pod: PodInfo, what: _What, note: str, now: datetime, *, scheduler: str = "", repeatable: bool = False
