@@ -196,6 +196,18 @@ def test_an_error_is_one_node_s_and_is_told_by_the_devices_and_the_claim_that_we
     assert answer.text.startswith(f"claim ns/other: selector #0 on device {DRIVER}/n2/gpu-0: CEL runtime error: ")
 
 
+def test_of_a_pool_whose_devices_choose_their_nodes_each_node_gets_those_for_it():
+    zone = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}]}
+    devices = [device("one", nodeName="n1"), device("two", nodeName="n2"), device("zone", nodeSelector=zone)]
+    devices.append(device("any", allNodes=True))
+    allocator = make_allocator([make_slice("s", devices, node=None, perDeviceNodeSelection=True)])
+    nodes = [*make_nodes("n1", "n2", "n3", zone="b"), *make_nodes("n4", zone="a")]
+    answers = allocator.allocate([make_claim(exactly())], nodes, still)
+    assert [devices_of(each) for each in answers] == [[["pool/one"]], [["pool/two"]], [["pool/any"]], [["pool/zone"]]]
+    (counts,) = zip(*allocator.count([make_claim(exactly())], nodes, still), strict=True)
+    assert [each.offered for each in counts] == [2, 2, 1, 2]
+
+
 def test_a_renewed_allocator_sees_the_new_slices():
     before = make_allocator([make_gpus("n1", 1)])
     after = make_allocator([make_gpus("n1", 1), make_gpus("n2", 1)], previous=before)

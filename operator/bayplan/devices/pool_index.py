@@ -31,6 +31,8 @@ class PoolIndex:
         self._by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
         self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
         self._shared: list[SliceOffers] = []
+        self._chooses = False
+        """Whether a slice leaves it to each device which nodes it is for."""
         self.nodes_of: dict[PoolId, set[str] | None] = {}
         """The nodes that have devices of a pool; None if that is said otherwise than by their names."""
         self._selectors: dict[bytes, NodeSelectorMatcher] = {}
@@ -88,6 +90,7 @@ class PoolIndex:
         if spec.node_selector is not None:
             self._compile(spec.node_selector, f"slice {each.name}")
         elif spec.per_device_node_selection:
+            self._chooses = True
             for device in each.devices:
                 if device.node_name:
                     if each not in self._on_node[device.node_name][-1:]:
@@ -106,14 +109,17 @@ class PoolIndex:
                 )
 
     def _gather(self, name: str, labels: Mapping[str, str] | None) -> NodePools:
-        view = self._view(frozenset(key for key, each in self._selectors.items() if each.matches(labels, name)))
+        matched = frozenset(key for key, each in self._selectors.items() if each.matches(labels, name))
+        view = self._view(matched)
         own: dict[PoolId, list[SliceOffers]] = defaultdict(list)
         for each in self._on_node.get(name, ()):
             own[each.pool].append(each)
         for pool, slices in own.items():
             shared = view.by_id[pool][0] if pool in view.by_id else ()
             slices += [each for each in shared if each not in slices]
-        return NodePools(view, {pool: self._resolve(pool, slices) for pool, slices in own.items()})
+        is_named = any(not each.spec.node_name for each in self._on_node.get(name, ()))
+        chosen = (matched, name if is_named else "") if self._chooses else ()
+        return NodePools(view, {pool: self._resolve(pool, slices) for pool, slices in own.items()}, chosen)
 
     def _view(self, matched: frozenset[bytes]) -> PoolView:
         known = self._views.get(matched)

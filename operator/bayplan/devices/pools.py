@@ -160,12 +160,16 @@ class PoolView:
 
 
 class NodePools:
-    """The pools with devices for a node, in the order in which they are searched: its own among shared ones."""
+    """The pools with devices for a node, in the order in which they are searched: its own among shared ones.
 
-    __slots__ = ("_own", "_replaced", "_view", "pools")
+    Where slices leave it to each device which nodes it is for, `chosen` is what that depends on.
+    """
 
-    def __init__(self, view: PoolView, own: dict[PoolId, Pool | None]) -> None:
+    __slots__ = ("_chosen", "_own", "_replaced", "_view", "pools")
+
+    def __init__(self, view: PoolView, own: dict[PoolId, Pool | None], chosen: Hashable = ()) -> None:
         self._view = view
+        self._chosen = chosen
         mine = [pool for pool in own.values() if pool is not None]
         self._own = [(pool, bisect_left(view.pools, pool.order, key=_order)) for pool in sorted(mine, key=_order)]
         self._replaced = tuple(place for place, pool in enumerate(view.pools) if pool.id in own) if own else ()
@@ -177,7 +181,7 @@ class NodePools:
     def kind(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> Hashable:
         """What a search in them depends on; nodes for which it is equal are answered alike."""
         own = [number for pool, place in self._own for number in (place, pool.kind(reads, kinds, allocated))]
-        return self._view.kind(reads, kinds, allocated), self._replaced, tuple(own)
+        return self._view.kind(reads, kinds, allocated), self._replaced, tuple(own), self._chosen
 
 
 def _order(pool: Pool) -> tuple[bool, bytes, bytes]:
