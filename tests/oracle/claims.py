@@ -20,6 +20,23 @@ def claim_names(pod: Object) -> list[str]:
     ]
 
 
+def extended_name(pod: Object) -> str:
+    """The name of the claim for a pod's extended resources, without the random letters at its end."""
+    return f"{pod['metadata']['name']}-extended-resources-"
+
+
+def claims_of(client: ApiClient, pod: Object) -> list[Object]:
+    """The claims of a pod that is bound; the one for its extended resources under the name above."""
+    namespace = pod["metadata"]["namespace"]
+    claims = [client.get(RESOURCE, each, namespace) for each in claim_names(pod)]
+    bound = client.get("pods", pod["metadata"]["name"], namespace)
+    if told := bound["status"].get("extendedResourceClaimStatus"):
+        claim = client.get(RESOURCE, told["resourceClaimName"], namespace)
+        claim["metadata"]["name"] = extended_name(pod)
+        claims.append(claim)
+    return claims
+
+
 def make_claims(client: ApiClient, pod: Object, uid: str, templates: Iterable[Object]) -> None:
     """Makes the claims of a pod's templates, and tells their names in its status."""
     metadata = pod["metadata"]

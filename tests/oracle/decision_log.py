@@ -47,6 +47,8 @@ _COUNTED = {
     "Update event for scheduled pod": "pod-update",
     "Delete event for scheduled pod": "pod-delete",
     "Update event for unscheduled pod": "waiting-pod-update",
+    "ResourceSlice added": "slice-add",
+    "ResourceSlice deleted": "slice-delete",
 }
 _OVERRIDE = 1
 """The nominating mode in which a nomination is set, or ended by an empty one."""
@@ -140,9 +142,9 @@ class DecisionLog:
         entry = json.loads(line)
         text = entry["msg"]
         if text in _COUNTED:
-            kind, about = _COUNTED[text], entry.get("pod") or entry["node"]
+            kind, about = _COUNTED[text], entry.get("pod") or entry.get("node") or entry["slice"]
             self.seen[kind] += 1
-            self.seen_of[kind, key_of(about)] += 1
+            self.seen_of[kind, key_of(about.get("metadata", about))] += 1
         elif text in _EVICTING:
             self._take_eviction(text, entry)
         elif text in _SEARCHING:

@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import msgspec
 import numpy as np
 from tests.oracle.case import Decision, Object, Recorded
-from tests.oracle.claims import allocated, claim_names
+from tests.oracle.claims import allocated, claim_names, extended_name
 from tests.oracle.comparison import (
     claim_differences,
     decision_of,
@@ -155,10 +155,12 @@ class Replay:
         """The errors of single nodes: kube-scheduler begins at any of them, and ends with the first error."""
         plugin = next((each for each in framework.filters if each.name == "DynamicResources"), None)
         state: CycleState = {}
-        if plugin is None or not pod.pod.spec.resource_claims:
+        if plugin is None:
             return
         for pre_filter in framework.pre_filters:
             pre_filter.pre_filter(state, pod, self._cache.nodes)
+        if plugin.name not in state:
+            return
         for row in self._cache.nodes.rows():
             for reason in plugin.reasons(state, pod, self._cache.nodes, np.array([row])):
                 yield f'running "{plugin.name}" filter plugin: {reason.text}'
@@ -205,7 +207,7 @@ class Replay:
     def _claims_differ(self, document: Object, decided: Decision) -> Iterator[str]:
         """What differs in the devices that the pod's claims have, and in how that is written down."""
         listed, namespace = self._cache.listers.of(ResourceClaim), document["metadata"]["namespace"]
-        names = claim_names(document) if decided.node is not None else ()
+        names = [*claim_names(document), extended_name(document)] if decided.node is not None else ()
         found = [claim for name in names if (claim := listed.get(f"{namespace}/{name}")) is not None]
         yield from claim_differences(decided.claims, allocated(msgspec.to_builtins(found)))
 

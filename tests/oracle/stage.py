@@ -3,13 +3,14 @@
 import logging
 import time
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import replace
 
 from e2e.controlplane.client import ApiClient, ApiError, path_of
 from tests.oracle.case import Case, Decision, Object, Scene
-from tests.oracle.claims import DEALLOCATED, RESOURCE, allocated, claim_names, create_claim, let_go, make_claims
+from tests.oracle.claims import DEALLOCATED, RESOURCE, allocated, claims_of, create_claim, let_go, make_claims
 from tests.oracle.decision_log import DecisionLog, key_of
 from tests.oracle.families.parts import NAMESPACES
 from tests.oracle.families.preemption import GATE, NOMINATED
@@ -23,6 +24,9 @@ _RESOURCES = {resource.kind: resource for resource in (*RESOURCES, CLAIM_TEMPLAT
 _AT_ONCE = {"propagationPolicy": "Background", "gracePeriodSeconds": 0}
 _RANKING_SECONDS = 0.6
 _SETTLE_SECONDS = 0.25
+_KINDS = ("node", "pod", "slice")
+_OVERTAKEN = (404, 409)
+_TRIES = 5
 # Containers are told apart by their names, and keep what is not named.
 _BY_NAME = "application/strategic-merge-patch+json"
 _MERGE = "application/merge-patch+json"
@@ -41,10 +45,19 @@ class Stage:
     def play(self, name: str, configuration: str, scene: Scene) -> Case:
         """Lets kube-scheduler decide about every incoming pod, and again if it took the first for one of another scene.
 
+        A scene is begun anew, too, where kube-scheduler wrote or deleted what was about to be written.
         OpportunisticBatching keeps a ranking for half a second, and scenes have alike pods and names of nodes.
         """
+        missed = 0
         while True:
-            case = self._play(name, configuration, scene)
+            try:
+                case = self._play(name, configuration, scene)
+            except ApiError as error:
+                missed += 1
+                if error.status not in _OVERTAKEN or missed == _TRIES:
+                    raise
+                logger.warning("scene begun anew case=%s error=%r", name, str(error))
+                continue
             if not (case.decisions and case.decisions[0].hinted):
                 return case
             time.sleep(_RANKING_SECONDS)
@@ -94,8 +107,10 @@ class Stage:
         )
         list(self._pool.map(self._create_pod, scene.foreign))
         if others or scene.foreign:
-            # The log tells nothing of these; their watches run beside those of nodes and pods.
+            # The log tells nothing of most of these; their watches run beside those of nodes and pods.
             time.sleep(_SETTLE_SECONDS)
+        slices = sum(each["kind"] == "ResourceSlice" for each in others)
+        self._log.wait(lambda: self._log.seen["slice-add"] >= slices, "the devices")
 
     def _update(self, changed: Object) -> bool:
         """Makes a node or a placed pod what it is to be, and waits until that is seen; whether it was taken."""
@@ -140,8 +155,8 @@ class Stage:
             make_claims(self._client, pod, uid, templates)
         decision = self._log.decision(key)
         if decision.node is not None:
-            claims = [self._client.get(RESOURCE, each, namespace) for each in claim_names(pod)]
-            decision.claims = allocated(claims)
+            if _has_devices(scene.objects):
+                decision.claims = allocated(claims_of(self._client, pod))
         else:
             self._log.wait(lambda: key in self._log.nominations, f"the condition of {key}")
             had_one = bool(pod.get("status", {}).get(NOMINATED))
@@ -217,7 +232,7 @@ class Stage:
         for namespace in NAMESPACES:
             self._client.delete_all("pods", namespace)
         self._client.delete_all("nodes")
-        if any(each["kind"] == CLAIM_TEMPLATES.kind for each in others):
+        if _has_devices(others):
             let_go(self._client, NAMESPACES)
         for resource in {_RESOURCES[each["kind"]] for each in others}:
             for namespace in NAMESPACES if resource.namespaced else [None]:
@@ -225,6 +240,10 @@ class Stage:
         seen, binding = self._log.seen, self._log.binding
         # What is still assumed would count on the next scene's node of the same name.
         self._log.wait(
-            lambda: seen["node-delete"] >= seen["node-add"] and seen["pod-delete"] >= seen["pod-add"] and not binding,
+            lambda: all(seen[f"{kind}-delete"] >= seen[f"{kind}-add"] for kind in _KINDS) and not binding,
             "the end of the cluster",
         )
+
+
+def _has_devices(objects: Iterable[Object]) -> bool:
+    return any(each["kind"] == "DeviceClass" for each in objects)

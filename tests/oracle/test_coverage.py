@@ -7,6 +7,7 @@ from e2e.controlplane.kubernetes_version import kubernetes_version
 from tests.oracle.case import RECORDINGS, Decision, Recorded, read_cases, recorded_cases
 from tests.oracle.families.family import ALL_FAMILIES, FAMILIES, PREEMPTION_FAMILIES
 from tests.oracle.families.preemption import GATE, NOMINATED
+from tests.oracle.profiles import GPU
 from tests.oracle.switched_off import SWITCHED_OFF, configuration_without, profile_without
 
 from bayplan.config.plugin_sets import OWN_PLUGINS
@@ -240,13 +241,25 @@ def test_devices_are_allocated_refused_and_given_back():
     claims = [claim for decision in decisions for claim in decision.claims.values()]
     results = [result for claim in claims for result in claim["results"]]
     texts = " ".join(decision.message or "" for decision in decisions)
-    assert len(claims) >= 150
+    assert len(claims) >= 500
     assert all(any(field in each for each in results) for field in _RESULT_FIELDS)
     assert any("/" in each["request"] for each in results)
     assert {each["source"] for claim in claims for each in claim.get("config", ())} == {"FromClass", "FromClaim"}
     assert any("nodeSelector" not in claim for claim in claims)
     assert any(len(set(decision.scores.get("DynamicResources", ()))) > 1 for decision in decisions)
     assert all(text in texts for text in _DEVICE_TEXTS)
+
+
+def test_extended_resources_are_provided_by_devices_and_by_device_plugins():
+    decided = [
+        (decision, any("-extended-resources-" in name for name in decision.claims))
+        for recorded in _cases("devices")
+        for pod, decision in zip(recorded.case.scene.incoming, recorded.case.decisions, strict=True)
+        if any(GPU in each.get("resources", {}).get("limits", ()) for each in pod["spec"]["containers"])
+    ]
+    assert sum(by_devices for _, by_devices in decided) >= 50
+    assert sum(decision.node is not None and not by_devices for decision, by_devices in decided) >= 5
+    assert sum(len(set(decision.scores.get("NodeResourcesFit", ()))) > 1 for decision, _ in decided) >= 30
 
 
 def test_room_is_kept_for_nominated_pods_and_nominations_end():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from tests.oracle.case import Object
 from tests.oracle.dice import Dice
 from tests.oracle.families.parts import ADMIN_NAMESPACE, ZONE
+from tests.oracle.profiles import GPU
 
 GPUS, NICS = "gpu.example.com", "nic.example.com"
 _POLICIES: tuple[Object, ...] = (
@@ -35,7 +36,7 @@ class Devices:
         self._shared = dice.maybe(0.35)
         self._tainted = dice.maybe(0.3)
         self._slices: list[Object] = []
-        self.objects: list[Object] = [self._class("any"), self._class("gpu", GPUS)]
+        self.objects: list[Object] = [self._class("any"), self._class("gpu", GPUS, 0.7)]
 
     def publish(self) -> None:
         """Adds the slices of a pool for most nodes, and of pools that several nodes reach, and rules that taint."""
@@ -144,13 +145,15 @@ class Devices:
             expressions.append({"key": "disk", "operator": "Exists"})
         return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
 
-    def _class(self, name: str, driver: str | None = None) -> Object:
+    def _class(self, name: str, driver: str | None = None, extended: float = 0.0) -> Object:
         selectors = [] if driver is None else [_selector(f'device.driver == "{driver}"')]
         if self._dice.maybe(0.08):
             selectors.append(_selector(self._condition()))
         spec: Object = {"selectors": selectors}
         if self._dice.maybe(0.4):
             spec["config"] = [{"opaque": {"driver": GPUS, "parameters": {"of": name}}}]
+        if self._dice.maybe(extended):
+            spec["extendedResourceName"] = GPU
         return {"kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
 
     def _condition(self) -> str:

@@ -125,7 +125,9 @@ FURTHER_FAMILIES: dict[str, Family] = {
     "image-updates": Family(updates.generate_images, 40, ("default", "weights"), simulated=False),
     "resizes": Family(updates.generate_resizes, 40, ("default", "most-allocated"), simulated=False),
     "extenders": Family(extended.generate, 56, tuple(extenders.CONFIGURATIONS), simulated=False),
-    "devices": Family(devices.generate, 120, ("default",), simulated=False),
+    "devices": Family(
+        devices.generate, 300, ("default", "default", "default", "ratio-packing", "most-weighted"), simulated=False
+    ),
     "nominations": Family(
         nominations.generate,
         40,
