@@ -22,11 +22,10 @@ from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.assumed_pods import AssumedPods
 from bayplan.controller.intake_list import LIST_SECONDS, IntakeList
 from bayplan.controller.leadership import Leadership
-from bayplan.controller.observation import build_serving
 from bayplan.controller.operator_thread import KopfSessions, OperatorThread
 from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
-from bayplan.controller.serving import Serving
+from bayplan.controller.serving import Serving, build_serving
 from bayplan.controller.watches import Watches
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
