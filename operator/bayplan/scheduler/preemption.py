@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 
@@ -49,13 +49,16 @@ _end_decoder = msgspec.json.Decoder(_Ending)
 class _Cause:
     """For whom victims end: a pod and its node, or a group, for which a member stands and the whole cluster.
 
-    None ends any more once it is not `is_wanted`. With `evicts` they end through the Eviction API.
+    None ends any more once it is not `is_wanted`. With `evicts` they end through the Eviction API. `nominate` writes
+    what has to be there before, and `conclude` is told the problem, if there was one.
     """
 
     preemptor: PodInfo
     node_name: str
     is_wanted: Callable[[], bool]
     evicts: bool
+    conclude: Callable[[Unended | None], None]
+    nominate: Callable[[], Awaitable[Unended | None]] | None = None
     group_uid: str = ""
 
 
@@ -92,61 +95,85 @@ class PreemptionExecutor:
 
     def start(self, nominated: Nominated) -> None:
         """End the victims of a nominated pod while the loop goes on."""
-        pod = nominated.pod
-        self._seen.add(nominated.node_name)
-        for other in nominated.displaced:
-            self.failures.conditions.nomination_ended(other)
         fit_error = nominated.fit_error
         chosen = fit_error.victims
-        victims = [victim.uid for victim in chosen if not victim.is_terminating]
-        if victims:
+        is_written = False
+
+        async def nominate() -> Unended | None:
+            nonlocal is_written
+            if not self._has_its_node(nominated):
+                return Unended("another pod has the node", "")
+            is_written = True
+            return None if await self.failures.nominated(nominated) else Unended("the nomination was not written", "")
+
+        def conclude(problem: Unended | None) -> None:
+            if problem:
+                self.give_up(nominated, problem, is_written=is_written)
+            else:
+                return_to_queue(self.queue, nominated, fit_error.diagnosis, ends_nomination=False)
+
+        self._seen.add(nominated.node_name)
+        if any(not victim.is_terminating for victim in chosen):
             self.metrics.preemption_victims.observe(len(chosen))
-            violations = [each.pdb_violations for each in nominated.fit_error.candidates if each.victims == chosen]
+            violations = [each.pdb_violations for each in fit_error.candidates if each.victims == chosen]
             if violations and violations[0]:
                 self.metrics.budget_violations.add(POD_PREEMPTOR, by=violations[0])
-        # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
-        cause = _Cause(pod, nominated.node_name, lambda: self._has_its_node(nominated), fit_error.evicts)
-        victims = [uid for uid in victims if not self._rejected(uid, cause)]
-        self.dispatcher.preempt(lambda: self._carry_out(nominated, cause, victims))
+        cause = _Cause(
+            nominated.pod,
+            nominated.node_name,
+            lambda: self._has_its_node(nominated),
+            fit_error.evicts,
+            conclude,
+            nominate,
+        )
+        self._begin(cause, chosen, nominated.displaced)
 
     def start_for_group(self, nominated: GroupNominated) -> None:
         """End the victims of a group that was nominated while the loop goes on; the queue holds the group meanwhile."""
         preemption, nominator = nominated.preemption, self.queue.nominator
-        self._seen.update(nominated.nodes.values())
-        for other in nominated.displaced:
-            self.failures.conditions.nomination_ended(other)
-        if preemption.violations:
-            self.metrics.budget_violations.add(POD_GROUP_PREEMPTOR, by=preemption.violations)
 
         def is_wanted() -> bool:
             return any(nominator.nominated_node(uid) == node for uid, node in nominated.nodes.items())
 
-        cause = _Cause(nominated.lead, "cluster", is_wanted, preemption.evicts, nominated.group.uid)
-        victims = [victim.uid for victim in preemption.victims if not victim.is_terminating]
-        victims = [uid for uid in victims if not self._rejected(uid, cause)]
-        self.dispatcher.preempt(lambda: self._carry_out_for_group(nominated, cause, victims))
+        def conclude(problem: Unended | None) -> None:
+            if problem:
+                logger.warning("preemption given up podGroup=%r problem=%s", str(nominated.group.key), problem.text)
+                for uid, node_name in nominated.nodes.items():
+                    pod = self.queue.newest(uid)
+                    if pod is not None and nominator.nominated_node(uid) == node_name:
+                        self.queue.withdraw(uid)
+                        self.failures.conditions.nomination_ended(pod)
+            self.queue.preempting.end(nominated.group.key)
 
-    async def _carry_out_for_group(self, nominated: GroupNominated, cause: "_Cause", uids: list[str]) -> None:
+        self._seen.update(nominated.nodes.values())
+        if preemption.violations:
+            self.metrics.budget_violations.add(POD_GROUP_PREEMPTOR, by=preemption.violations)
+        cause = _Cause(nominated.lead, "cluster", is_wanted, preemption.evicts, conclude, group_uid=nominated.group.uid)
+        self._begin(cause, preemption.victims, nominated.displaced)
+
+    def _begin(self, cause: _Cause, victims: Sequence[PodInfo], displaced: Sequence[PodInfo]) -> None:
+        for other in displaced:
+            self.failures.conditions.nomination_ended(other)
+        # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
+        uids = [each.uid for each in victims if not each.is_terminating and not self._rejected(each.uid, cause)]
+        self.dispatcher.preempt(lambda: self._carry_out(cause, uids))
+
+    async def _carry_out(self, cause: _Cause, uids: Collection[str]) -> None:
         started = perf_counter()
         try:
-            likely, victims = self._in_order(uids)
+            likely, victims = self.refused.first([each for each in map(self.cache.pod, uids) if each is not None])
             problem = await self.refused.ask(likely, evicts=cause.evicts) if likely else None
+            if problem is None and cause.nominate is not None:
+                problem = await cause.nominate()
             problem = problem or await self._end_all(victims, cause)
         except (Exception, asyncio.CancelledError) as error:
             if is_being_cancelled():
                 raise
-            logger.exception("preemption failed podGroup=%r", str(nominated.group.key))
+            logger.exception("preemption failed pod=%r", cause.preemptor.key)
             problem = Unended(repr(error), "")
-        result = "error" if problem else "success"
-        self.metrics.preemption_executed(result, perf_counter() - started, POD_GROUP_PREEMPTOR)
-        if problem:
-            logger.warning("preemption given up podGroup=%r problem=%s", str(nominated.group.key), problem.text)
-            for uid, node_name in nominated.nodes.items():
-                pod = self.queue.newest(uid)
-                if pod is not None and self.queue.nominator.nominated_node(uid) == node_name:
-                    self.queue.withdraw(uid)
-                    self.failures.conditions.nomination_ended(pod)
-        self.queue.preempting.end(nominated.group.key)
+        kind = POD_GROUP_PREEMPTOR if cause.group_uid else POD_PREEMPTOR
+        self.metrics.preemption_executed("error" if problem else "success", perf_counter() - started, kind)
+        cause.conclude(problem)
         self.wake()
 
     def sweep(self) -> None:
@@ -167,39 +194,12 @@ class PreemptionExecutor:
                 self.queue.withdraw(pod.uid, wake=True)
                 self.failures.conditions.nomination_ended(pod)
 
-    def _rejected(self, uid: str, cause: "_Cause") -> bool:
+    def _rejected(self, uid: str, cause: _Cause) -> bool:
         victim = self.cache.pod(uid)
         if victim is None or not self.cache.is_assumed(uid) or not self.reject_waiting(uid):
             return False
         self.recorder.preempted(victim, cause.preemptor, cause.node_name, group_uid=cause.group_uid, in_memory=True)
         return True
-
-    def _in_order(self, uids: list[str]) -> tuple[list[PodInfo], list[PodInfo]]:
-        return self.refused.first([each for each in map(self.cache.pod, uids) if each is not None])
-
-    async def _carry_out(self, nominated: Nominated, cause: "_Cause", uids: list[str]) -> None:
-        pod, fit_error = nominated.pod, nominated.fit_error
-        started = perf_counter()
-        is_written = False
-        try:
-            likely, victims = self._in_order(uids)
-            problem = await self.refused.ask(likely, evicts=fit_error.evicts) if likely else None
-            if problem is None and not cause.is_wanted():
-                problem = Unended("another pod has the node", "")
-            if problem is None:
-                is_written = True
-                problem = await self._nominate_and_end(nominated, cause, victims)
-        except (Exception, asyncio.CancelledError) as error:
-            if is_being_cancelled():
-                raise
-            logger.exception("preemption failed pod=%r", pod.key)
-            problem = Unended(repr(error), "")
-        self.metrics.preemption_executed("error" if problem else "success", perf_counter() - started)
-        if problem:
-            self.give_up(nominated, problem, is_written=is_written)
-        else:
-            return_to_queue(self.queue, nominated, fit_error.diagnosis, ends_nomination=False)
-        self.wake()
 
     def _has_its_node(self, nominated: Nominated) -> bool:
         """Whether the room is still kept for the pod: it may have ended, or a pod of higher priority taken the node."""
@@ -225,21 +225,16 @@ class PreemptionExecutor:
         elif ours and not failed.gone:
             self.failures.conditions.pending(failed.pod, UNSCHEDULABLE, message, nomination="")
 
-    async def _nominate_and_end(self, nominated: Nominated, cause: "_Cause", victims: list[PodInfo]) -> Unended | None:
-        """Write the nomination, then end the victims, several at once; the first problem spares those not begun.
+    async def _end_all(self, victims: list[PodInfo], cause: _Cause) -> Unended | None:
+        """End the victims, several at once; the first problem spares those not begun.
 
         So does the preemptor's end, or a pod of higher priority that took the node from it.
         """
-        if not await self.failures.nominated(nominated):
-            return Unended("the nomination was not written", "")
-        return await self._end_all(victims, cause)
-
-    async def _end_all(self, victims: list[PodInfo], cause: "_Cause") -> Unended | None:
         return await several_at_once(
             victims, lambda victim: self._end(victim.uid, cause), at_most=1 if cause.evicts else _VICTIMS_AT_ONCE
         )
 
-    async def _end(self, uid: str, cause: "_Cause") -> Unended | None:
+    async def _end(self, uid: str, cause: _Cause) -> Unended | None:
         """End one victim unless it ends already, also for another preemptor; what went wrong, or None."""
         if not cause.is_wanted():
             return None
@@ -255,7 +250,7 @@ class PreemptionExecutor:
         finally:
             del self._ending[uid]
 
-    async def _end_now(self, victim: PodInfo, cause: "_Cause") -> Unended | None:
+    async def _end_now(self, victim: PodInfo, cause: _Cause) -> Unended | None:
         """Eviction comes before the condition: a pod that may stay must not be marked as ending."""
         preemptor, node_name, evicts = cause.preemptor, cause.node_name, cause.evicts
         scheduler = preemptor.pod.spec.scheduler_name
