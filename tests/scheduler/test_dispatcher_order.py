@@ -71,6 +71,33 @@ async def test_a_bind_waits_for_no_second_try_of_a_patch(urgent):
     assert (scene.client.started, scene.lost) == (["u"], [("u", b"1")])
 
 
+async def test_what_comes_between_two_tries_of_a_patch_is_sent_with_the_next():
+    scene = Scene()
+    scene.client.answers["u"] = [503]
+
+    async def sleep(seconds):
+        scene.patch("u", b"2")
+
+    scene.sleeps.instead = sleep
+    scene.patch("u", b"1")
+    await scene.drain()
+    assert (scene.client.bodies, scene.lost) == ([("u", b"1"), ("u", b"2")], [])
+
+
+async def test_a_patch_that_others_join_is_tried_no_longer_for_that():
+    scene = Scene()
+    scene.client.answers["u"] = [503] * 99
+
+    async def sleep(seconds):
+        scene.patch("u", b"more")
+
+    scene.sleeps.instead = sleep
+    scene.patch("u", b"1")
+    await scene.drain()
+    assert scene.client.started == ["u"] * 4
+    assert scene.lost == [("u", b"1")] + [("u", b"more")] * 3
+
+
 async def test_a_patch_that_fails_while_a_bind_waits_for_it_is_not_tried_again(caplog):
     scene = Scene()
     scene.client.answers["u"] = [AmbiguousError("lost")]

@@ -108,27 +108,6 @@ async def test_held_namespaces_take_turns_whatever_their_ranks():
     await calls.turns.stop()
 
 
-async def test_a_turn_that_is_promoted_goes_before_those_that_waited_longer():
-    calls = Calls(size=1)
-    calls.hangs = {"ns"}
-    calls.call("ns", times=10)
-    calls.hangs, order = set(), []
-
-    async def job(turn):
-        async with turn:
-            order.append(len(calls.done))
-
-    turn = calls.turns.start("ns", job)
-    for _ in range(100):
-        calls.turns.promote(turn, 1)
-    assert len(calls.turns._lanes["ns"].waiting) <= 12, "what is asked for again takes no more room"
-    await asyncio.sleep(0)
-    calls.answer.set()
-    await until(lambda: order)
-    assert order[0] <= 1
-    await calls.turns.stop()
-
-
 async def test_given_up_turns_of_a_namespace_that_hangs_leave_nothing_behind(calls):
     calls.hangs = {"ns", "other"}
     calls.call("ns", times=5)

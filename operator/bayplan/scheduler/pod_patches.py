@@ -1,6 +1,7 @@
 """Status patches: one at a time for each pod, tried while that may help, and none after the pod's bind began."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 from time import perf_counter
 from typing import Final
@@ -72,6 +73,7 @@ class _Pod(msgspec.Struct, eq=False):
             waiting.end(done=False)
 
 
+@dataclass(eq=False)
 class PodPatches:
     """Keeps the order of the status patches of each pod, and of its bind after them; the dispatcher relies on it.
 
@@ -80,21 +82,15 @@ class PodPatches:
     `on_patched`, `on_call` and `sleep` are the dispatcher's.
     """
 
-    def __init__(
-        self,
-        client: ApiClient,
-        turns: Turns,
-        on_patched: Callable[[bytes], None],
-        on_call: Callable[[str, str, float], None],
-        sleep: Callable[[float], Awaitable[None]],
-    ) -> None:
-        self._client = client
-        self._turns = turns
-        self._on_patched = on_patched
-        self._on_call = on_call
-        self._sleep = sleep
-        self._pods: dict[str, _Pod] = {}
-        self._pauses = Tasks("pausing patch", "a patch was forgotten unexpectedly")
+    client: ApiClient
+    turns: Turns
+    on_patched: Callable[[bytes], None]
+    on_call: Callable[[str, str, float], None]
+    sleep: Callable[[float], Awaitable[None]]
+    _pods: dict[str, _Pod] = field(default_factory=dict, init=False)
+    _pauses: Tasks = field(
+        default_factory=lambda: Tasks("pausing patch", "a patch was forgotten unexpectedly"), init=False
+    )
 
     @property
     def unfinished(self) -> int:
@@ -113,7 +109,7 @@ class PodPatches:
     def add(self, uid: str, call: ApiCall, ended: Ended, *, urgent: bool = False, patient: bool = False) -> None:
         """Have a patch wait, in one request with one of the same pod that waits."""
         namespace = namespace_of(call.path)
-        if not urgent and self._turns.waiting_in(namespace) >= MAX_WAITING_PATCHES:
+        if not urgent and self.turns.waiting_in(namespace) >= MAX_WAITING_PATCHES:
             ended(False)
             return
         pod = self._pods.get(uid)
@@ -121,11 +117,11 @@ class PodPatches:
             pod = self._pods[uid] = _Pod(uid, namespace)
         write = _Write(call, [ended], urgent, patient)
         pod.waiting = write if pod.waiting is None else pod.waiting.then(write)
-        if pod.turn is None:
-            if pod.rests or not pod.tries:
-                self._start(pod)
-        elif urgent:
-            self._turns.promote(pod.turn, rank=1)
+        if pod.turn is not None and urgent and not pod.is_sent:
+            pod.turn.leave()
+            self._start(pod)
+        elif pod.turn is None and (pod.rests or not pod.tries):
+            self._start(pod)
 
     def make_way(self, uid: str, bind: Callable[[], object]) -> None:
         """Drop the pod's patches that wait, and begin its bind: now, or at the end of the try that is on its way."""
@@ -144,22 +140,22 @@ class PodPatches:
 
     def _start(self, pod: _Pod) -> None:
         rank = int(pod.waiting is not None and pod.waiting.urgent)
-        pod.turn = self._turns.start(pod.namespace, partial(self._perform, pod), rank)
+        pod.turn = self.turns.start(pod.namespace, partial(self._perform, pod), rank)
 
     async def _perform(self, pod: _Pod, turn: Turn) -> None:
         """Send what waits once; if that may help it waits again, together with what came meanwhile."""
         write = pod.waiting
-        if write is None:
-            return  # Its turn had come already as it was dropped.
+        if write is None or pod.turn is not turn:
+            return  # Its turn had come already as it was dropped, or was given another.
         pod.waiting, pod.is_sent, pod.began = None, True, pod.began or perf_counter()
         pause: float | None = None
         done = False
         try:
             async with turn:
-                answer, problem = await send_once(self._client, write.call, turn)
+                answer, problem = await send_once(self.client, write.call, turn)
             done = answer is not None and answer.status < 400
             if answer is not None and done:
-                self._on_patched(answer.body)
+                self.on_patched(answer.body)
             elif not pod.binds:
                 pause = _pause(write, pod.tries, answer)
                 if pause is None:
@@ -184,7 +180,7 @@ class PodPatches:
             self._pauses.start(partial(self._resume, pod, pod.tries, pause))
 
     async def _resume(self, pod: _Pod, tries: int, pause: float) -> None:
-        await self._sleep(pause)
+        await self.sleep(pause)
         if self._pods.get(pod.uid) is pod and pod.turn is None and pod.tries == tries:
             self._start(pod)
 
@@ -202,7 +198,7 @@ class PodPatches:
                 bind()
 
     def _tell(self, pod: _Pod, *, done: bool) -> None:
-        self._on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - pod.began)
+        self.on_call(STATUS_PATCH, "success" if done else "error", perf_counter() - pod.began)
         pod.began = 0.0
 
 

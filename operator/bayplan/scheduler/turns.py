@@ -182,7 +182,11 @@ class Turns:
             lane = self._lanes[turn.namespace] = _Lane(turn.namespace, next(self._numbers))
         self._idle.pop(turn.namespace, None)
         turn.lane, turn.begin = lane, begin
-        self._line_up(lane, turn)
+        turn.entry = (-turn.rank, next(self._numbers), turn)
+        insort(lane.waiting, turn.entry)
+        self._count(lane, 1)
+        self._offer(lane)
+        self.look()
 
     def sent(self, turn: Turn) -> None:
         """Measure from now on how long a turn that is under way takes."""
@@ -194,15 +198,6 @@ class Turns:
         if self._alarm is None:
             self._alarm = loop.call_at(turn.sent_at + self._slow_seconds, self._put_aside)
 
-    def promote(self, turn: Turn, rank: int) -> None:
-        """Give a turn a higher rank, for as long as it waits and for each time that it is asked for again."""
-        if rank <= turn.rank:
-            return
-        turn.rank = rank
-        if turn.lane is not None and turn.begin is not None:
-            self._take(turn.lane, turn)
-            self._line_up(turn.lane, turn)
-
     def leave(self, turn: Turn) -> None:
         """End a turn that waits, or whose request is over; nothing happens if it does neither."""
         lane = turn.lane
@@ -211,7 +206,8 @@ class Turns:
         turn.lane = None
         if turn.begin is not None:
             turn.begin = None
-            self._take(lane, turn)
+            del lane.waiting[bisect_left(lane.waiting, turn.entry)]
+            self._count(lane, -1)
             self._offer(lane)
             self._forget_if_empty(lane)
             return
@@ -242,24 +238,14 @@ class Turns:
                 del ready[0]
                 lane.offered = None
                 if lane.under_way < max(1, limit // 3 if lane.is_held else limit * 2 // 3):
-                    self._start(lane, lane.waiting[0][-1])
+                    self._start(lane)
                     self._offer(lane)
                 # Else the end of a call of its own offers it again.
 
-    def _line_up(self, lane: _Lane, turn: Turn) -> None:
-        turn.entry = (-turn.rank, next(self._numbers), turn)
-        insort(lane.waiting, turn.entry)
-        self._count(lane, 1)
-        self._offer(lane)
-        self.look()
-
-    def _take(self, lane: _Lane, turn: Turn) -> None:
-        del lane.waiting[bisect_left(lane.waiting, turn.entry)]
+    def _start(self, lane: _Lane) -> None:
+        turn = lane.waiting.pop(0)[-1]
         self._count(lane, -1)
-
-    def _start(self, lane: _Lane, turn: Turn) -> None:
         begin, turn.begin = turn.begin, None
-        self._take(lane, turn)
         lane.under_way += 1
         lane.last = next(self._numbers)
         turn.is_slow = lane.is_held
