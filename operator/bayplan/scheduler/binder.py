@@ -85,42 +85,31 @@ class Binder:
         Raises:
             BindError: the pod is still unbound and the API server did not act; the text is why.
         """
-        doubts: list[tuple[float, _Doubt]] = []
-        try:
-            return await self._post_until_clear(binding, turn, doubts)
-        except BindError:
-            open_since = [at for at, doubt in doubts if doubt.may_land]
-            result = await self._outlast(binding, max(open_since, default=-inf) + self.request_timeout)
-            if result is BindResult.REFUSED:
-                raise
-            return result
-
-    async def _post_until_clear(self, binding: Binding, turn: Turn, doubts: list[tuple[float, _Doubt]]) -> BindResult:
-        """Post until it is known what became of the pod; `doubts` receives each post that leaves it open, and when.
-
-        Raises:
-            BindError: the pod was unbound when it was last looked at, and posting again is of no use.
-        """
-        problem = ""
+        problem, open_until = "", -inf
         for post in range(_MAX_POSTS):
-            outcome = await self._post(binding, turn, first=not doubts)
+            try:
+                outcome = await self._post(binding, turn, first=not post)
+            except BindError as error:
+                problem = str(error)
+                break
             if isinstance(outcome, BindResult):
                 return outcome
-            doubts.append((self.clock(), outcome))
             problem = outcome.problem
+            if outcome.may_land:
+                open_until = self.clock() + self.request_timeout
             self.on_ambiguous()
             logger.warning("bind in doubt pod=%s/%s problem=%r", binding.namespace, binding.name, problem)
             result = await self._settle(binding, _FIRST_PAUSE_SECONDS * 2**post)
             if result is not BindResult.REFUSED:
                 return result
             if outcome.answered:
-                raise BindError(problem)
-        raise BindError(f"still unbound after {_MAX_POSTS} attempts: {problem}")
-
-    def _require_node(self, binding: Binding) -> None:
-        """Make sure that the node is there: the API server binds to any name."""
-        if not self.node_exists(binding.node_name):
-            raise BindError(f"node {binding.node_name!r} is gone")
+                break
+        else:
+            problem = f"still unbound after {_MAX_POSTS} attempts: {problem}"
+        result = await self._outlast(binding, open_until)
+        if result is BindResult.REFUSED:
+            raise BindError(problem)
+        return result
 
     async def _outlast(self, binding: Binding, until: float) -> BindResult:
         """Read the pod until it is clear what became of it, and no earlier than `until` that nothing did."""
@@ -150,7 +139,9 @@ class Binder:
         call = binding_call(binding)
 
         def on_send() -> None:
-            self._require_node(binding)
+            if not self.node_exists(binding.node_name):
+                # The API server binds to any name.
+                raise BindError(f"node {binding.node_name!r} is gone")
             turn.sent()
 
         try:
@@ -188,8 +179,13 @@ class Binder:
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             gave_up = status in {502, 504}
             return _Doubt(problem, may_land=gave_up, answered=not gave_up)
-        # A 404 or 409 may mean the pod is gone, recreated, or bound already, even by an earlier post of ours.
-        result = await self._explain(binding) if status in {404, 409} else BindResult.REFUSED
+        result = BindResult.REFUSED
+        if status in {404, 409}:
+            # It may mean that the pod is gone, recreated, or bound already, even by an earlier post of ours.
+            shown = await self._read(binding)
+            if shown is None:
+                self.on_ambiguous()
+            result = shown or await self._settle(binding, _FIRST_PAUSE_SECONDS)
         # Without a post of ours before this one it was somebody else.
         result = BindResult.TAKEN if first and result is BindResult.BOUND else result
         if status == 409 and result is not BindResult.BOUND:
@@ -198,14 +194,6 @@ class Binder:
             # As in kube-scheduler (util/utils.go BindPod) a conflict is not posted again: its cause is in the pod.
             raise BindError(problem)
         return result
-
-    async def _explain(self, binding: Binding) -> BindResult:
-        """Why the API server did not act, as read from the pod however long that takes."""
-        result = await self._read(binding)
-        if result is not None:
-            return result
-        self.on_ambiguous()
-        return await self._settle(binding, _FIRST_PAUSE_SECONDS)
 
     async def _read(self, binding: Binding) -> BindResult | None:
         """What became of the binding as read from the pod; None if it could not be read."""

@@ -143,17 +143,14 @@ class BindingCycle:
     def _permit_ended(self, reserved: Reserved, status: Status) -> None:
         """Bind a pod that its Permit plugins allow; one that they reject waits for an event that may help it."""
         try:
-            self._follow_permit(reserved, status)
+            if status.ok and self._waiting.get(reserved.pod.uid) is reserved:
+                self._begin(reserved)
+            elif self._take(reserved):
+                self._give_back(reserved, wakes_itself=False)
+                self._return(reserved, rejection_of_node(status))
+                self.wake()
         except Exception as error:  # noqa: BLE001  the event loop, which calls this, would only log it
             self.abandon(reserved, error)
-
-    def _follow_permit(self, reserved: Reserved, status: Status) -> None:
-        if status.ok and self._waiting.get(reserved.pod.uid) is reserved:
-            self._begin(reserved)
-        elif self._take(reserved):
-            self._give_back(reserved, wakes_itself=False)
-            self._return(reserved, rejection_of_node(status))
-            self.wake()
 
     def _submit(self, reserved: Reserved) -> None:
         pod = reserved.pod
@@ -229,14 +226,8 @@ class BindingCycle:
     async def _bind(self, reserved: Reserved, turn: Turn) -> None:
         if not self._take(reserved):
             return
-        self._binding.add(reserved.pod.uid)
-        try:
-            await self._bind_now(reserved, turn)
-        finally:
-            self._binding.discard(reserved.pod.uid)
-
-    async def _bind_now(self, reserved: Reserved, turn: Turn) -> None:
         pod = reserved.pod
+        self._binding.add(pod.uid)
         try:
             # Its deletion may have begun while the bind waited for its turn: the API server would refuse it.
             result = await self._run_bind(reserved, turn) if self.queue.is_alive(pod.uid) else BindResult.GONE
@@ -248,6 +239,7 @@ class BindingCycle:
             self._bind_failed(reserved, f'running Bind plugin "{reserved.framework.binds[0].name}": {error}')
             return
         finally:
+            self._binding.discard(pod.uid)
             self.wake()
         if result is BindResult.BOUND:
             self._bound(reserved)

@@ -48,12 +48,16 @@ class Tasks:
         self._tasks.add(task)
         task.add_done_callback(partial(self._done, leave))
 
-    async def stop(self) -> None:
-        """End all."""
+    def cancel(self) -> set[asyncio.Task[None]]:
+        """Tell all to end, and give them."""
         tasks, self._tasks = self._tasks, set()
         for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        return tasks
+
+    async def stop(self) -> None:
+        """End all."""
+        await asyncio.gather(*self.cancel(), return_exceptions=True)
 
     async def _logged(self, work: Callable[[], Awaitable[object]]) -> None:
         try:

@@ -15,6 +15,7 @@ from bayplan.framework.status import Effect, EffectError, Exchange, Notice, Requ
 from bayplan.metrics.instruments import Histogram
 from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
 from bayplan.scheduler.attempt import Reserved
+from bayplan.scheduler.cancellation import Tasks
 from bayplan.scheduler.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
@@ -96,23 +97,20 @@ class LaterExchanges:
 
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks("afterwards", "a write was given up unexpectedly")
 
     def perform(self, exchange: Exchange) -> None:
         """Begin an exchange."""
-        task = asyncio.create_task(self._perform(exchange), name="afterwards")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(lambda: self._perform(exchange))
 
     def stop(self) -> None:
         """End what is under way: who schedules next finds what was written."""
-        for task in self._tasks:
-            task.cancel()
+        self._tasks.cancel()
 
     async def _perform(self, exchange: Exchange) -> None:
         try:
             await perform_exchange(self._dispatcher, exchange, lambda: True, lambda notice: None)
-        except Exception as error:  # noqa: BLE001  nobody else would hear of it
+        except PreBindError as error:
             logger.warning("a write was given up about=%r problem=%s", exchange.about, error)
 
 
