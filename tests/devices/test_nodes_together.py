@@ -1,0 +1,65 @@
+"""What nodes answer when all are asked at once, where those that are alike share one search."""
+
+from functools import cache
+
+import msgspec
+import pytest
+from tests.devices.device_builders import still
+from tests.oracle.dice import Dice
+from tests.oracle.families.devices import generate
+
+from bayplan.api.claim_objects import ResourceClaim, ResourceClaimTemplate
+from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
+from bayplan.api.kinds import CLAIM_TEMPLATES, RESOURCES
+from bayplan.api.objects import Node
+from bayplan.devices.allocated_state import AllocatedState
+from bayplan.devices.allocator import Allocator
+from bayplan.plugins.dynamic_resources.device_selectors import DeviceSelector
+from bayplan.simulate.documents import Decoder
+from bayplan.simulate.looked_up import looked_up
+
+RESOURCE_OF = {resource.type: resource for resource in (*RESOURCES, CLAIM_TEMPLATES)}
+compiled = cache(DeviceSelector)
+
+
+def objects(scene, kind):
+    """Those of a kind, as the API server stores them."""
+    resource, decode = RESOURCE_OF[kind], Decoder(kind)
+    return [looked_up(decode(each), resource) for each in scene.objects if each["kind"] == resource.kind]
+
+
+def told(answer):
+    """All that the answer of a node says; the text of an error may name another claim and its devices."""
+    if not hasattr(answer, "allocations"):
+        return "error" if answer.fails else answer.text
+    allocations = msgspec.to_builtins(answer.allocations())
+    for result in (each for allocation in allocations for each in allocation["devices"].get("results", ())):
+        result.pop("shareID", None)
+    return answer.node_name, allocations, answer.choices()
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_nodes_that_are_asked_together_answer_as_each_does_alone(seed):
+    scene = generate(Dice("together", seed, 0))
+    classes = {each.metadata.name: each for each in objects(scene, DeviceClass)}
+    slices, rules = objects(scene, ResourceSlice), objects(scene, DeviceTaintRule)
+    nodes, state = [Decoder(Node)(each) for each in scene.nodes], AllocatedState()
+    claims = objects(scene, ResourceClaim)
+    for claim in claims:
+        state.observe(claim.metadata.name, claim.status.allocation)
+    wanted = [each.spec.spec for each in objects(scene, ResourceClaimTemplate)]
+    wanted += [claim.spec for claim in claims if claim.status.allocation is None]
+
+    def allocator():
+        return Allocator(slices, classes, rules, state, compiled)
+
+    together = allocator()
+    for number, spec in enumerate(wanted):
+        claim = ResourceClaim(spec=spec)
+        for packs in (True, False):
+            answers = together.allocate([claim], nodes, still, packs=packs)
+            alone = [allocator().allocate([claim], [node], still, packs=packs)[0] for node in nodes]
+            assert [told(each) for each in answers] == [told(each) for each in alone]
+        granted = [each for each in answers if hasattr(each, "allocations")]
+        if granted:
+            state.observe(f"new-{number}", granted[-1].allocations()[0])
