@@ -30,6 +30,7 @@ RBAC = "rbac.authorization.k8s.io"
 UNSCHEDULABLE = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m"}
 ZONE = "topology.kubernetes.io/zone"
 OURS = {"kind": "PersistentVolumeClaim", "namespace": TEAM, "name": "wanted", "uid": "u1"}
+DEVICE = {"example.com/gpu": "1"}
 THEIRS = {**OURS, "name": "theirs", "uid": "u2"}
 
 
@@ -57,8 +58,8 @@ def guard(plane: ControlPlane) -> ControlPlane:
     }
     admin.create("rolebindings", binding)
     admin.create("nodes", node("zoned", labels={ZONE: "a"}))
-    admin.create("pods", pod("ours", TEAM))
-    admin.create("pods", pod("strangers", TEAM, scheduler="another"))
+    admin.create("pods", pod("ours", TEAM, requests=DEVICE))
+    admin.create("pods", pod("strangers", TEAM, scheduler="another", requests=DEVICE))
     admin.create("pods", pod("running", TEAM, scheduler="another", nodeName="zoned", terminationGracePeriodSeconds=30))
     admin.create("pods", pod("plain", "kube-system"))
     admin.create("pods", pod("dns", "kube-system", scheduler="another"))
