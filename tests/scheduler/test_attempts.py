@@ -6,6 +6,7 @@ import pytest
 
 from bayplan.api.objects import PersistentVolumeClaimSource, PodCondition, Volume
 from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.status import SUCCESS
 from bayplan.queue.queued_pod import SubQueue
 
@@ -112,6 +113,19 @@ async def test_an_exception_in_a_plugin_fails_its_pod_alone(scene, caplog, error
     assert scene.dispatcher.patches == [("p", "SchedulerError", message)]
     assert scene.metrics.results() == ["error", "scheduled"]
     assert "scheduling cycle failed pod='default/p'" in caplog.text
+
+
+async def test_a_filter_that_answers_with_an_error_is_told_to_the_user_and_leaves_no_traceback(scene, caplog):
+    scene.node()
+
+    def break_on_p(state, pod, node_name):
+        raise FilterError('running "DynamicResources" filter plugin: no such key: numa')
+
+    scene.framework.permits = [SimpleNamespace(name="Permit", permit=break_on_p)]
+    await scene.first_attempt()
+    assert scene.said() == [("p", "FailedScheduling", 'running "DynamicResources" filter plugin: no such key: numa')]
+    assert "Traceback" not in caplog.text
+    assert "scheduling cycle failed" not in caplog.text
 
 
 async def test_a_pod_that_is_being_deleted_is_skipped_with_an_event(scene):

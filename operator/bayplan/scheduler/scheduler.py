@@ -8,6 +8,7 @@ from functools import partial
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.runtime import Framework
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod_group import QueuedPodGroup
@@ -301,7 +302,7 @@ class Scheduler:
         elif isinstance(attempt, Nominated):
             self.preemption.start(attempt)
         elif isinstance(attempt, Failed):
-            if attempt.exception is not None and not isinstance(attempt.exception, ExtenderError):
+            if attempt.exception is not None and not isinstance(attempt.exception, (ExtenderError, FilterError)):
                 logger.error("scheduling cycle failed pod=%r", attempt.pod.key, exc_info=attempt.exception)
             self._failures.report(attempt)
         elif attempt.message:
