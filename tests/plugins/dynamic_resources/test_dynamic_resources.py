@@ -136,7 +136,8 @@ def test_a_search_ends_after_the_filter_timeout_if_that_is_less_than_an_attempt_
         ClaimCache.shared(listers),
         ExtendedResources(listers),
         afterwards=Afterwards(),
-        clock=lambda: next(ticks) * 0.02,
+        clock=lambda: 0.0,
+        cpu_clock=lambda: next(ticks) * 0.02,
         calls=PluginCalls(),
     )
     plugin.pre_filter(state, pod, nodes)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import partial
+from time import thread_time
 from typing import ClassVar, Final
 
 import numpy as np
@@ -75,7 +76,8 @@ class DynamicResources:
     other scheduler gave one of the devices away at the same time. Nodes score by which of a request's alternatives they
     give, and with a `shape` also by how much of their devices is taken then. Pods without claims notice it in one
     place: its PostFilter fails with `not found` where its PreFilter was not run, so a pod that an earlier PreFilter
-    rejects for good preempts nobody. `clock` gives seconds since the epoch.
+    rejects for good preempts nobody. `clock` gives seconds since the epoch. A search ends by `cpu_clock`,
+    so that a machine that is busy with other things takes none of its time.
 
     Upstream: plugins/dynamicresources/dynamicresources.go.
     """
@@ -100,6 +102,7 @@ class DynamicResources:
         *,
         afterwards: Afterwards,
         clock: Callable[[], float],
+        cpu_clock: Callable[[], float] = thread_time,
         calls: PluginCalls,
     ) -> None:
         self._binding_seconds = seconds = args.binding_timeout.total_seconds()
@@ -109,7 +112,7 @@ class DynamicResources:
         self._cache = cache
         self._extended = extended
         self._class_changes = extended.changes
-        self._clock = clock
+        self._clock, self._cpu_clock = clock, cpu_clock
         self._packs = args.device_choice is DeviceChoice.LEAST_LEFT_OVER
         self._points = shape_table(args.shape).tolist() if args.shape else None
         self._reservations = Reservations(cache, afterwards, clock, seconds, calls)
@@ -195,7 +198,7 @@ class DynamicResources:
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Iterator[Detail]:
         claims: PodClaims = state[self.name]
-        count = partial(self._cache.allocator().count, now=self._clock)
+        count = partial(self._cache.allocator().count, now=self._cpu_clock)
         counts: list[Sequence[DeviceCount]] = [
             () if each is None or isinstance(each, Refusal) else each for each in claims.ask(nodes, rows, count)
         ]
@@ -233,7 +236,9 @@ class DynamicResources:
 
     def _ask(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> Sequence[Answer | None]:
         allocator, seconds = self._cache.allocator(), self._filter_seconds
-        return claims.ask(nodes, rows, partial(allocator.allocate, now=self._clock, seconds=seconds, packs=self._packs))
+        return claims.ask(
+            nodes, rows, partial(allocator.allocate, now=self._cpu_clock, seconds=seconds, packs=self._packs)
+        )
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
