@@ -127,7 +127,7 @@ async def find_namespace(api: ApiClient, namespace: str | None = None, lease: st
     if not (found or refused or unheld):
         there = " or ".join(f"{each}/{lease}" for each in SHIPPED_NAMESPACES)
         raise NotReachedError(
-            f"there is no Lease {there}: say where the scheduler runs by --scheduler-namespace and --lease"
+            f"there is no Lease {there}: name the scheduler by --scheduler-namespace and --lease, or by --server"
         )
     return (found or refused or unheld)[0]
 
