@@ -15,7 +15,7 @@ KEY = PodGroupKey(CRD, "default", "g")
 LABELS = {POD_GROUP_LABEL: "g"}
 
 
-def test_a_pod_is_a_member_only_while_the_kind_of_its_group_is_served():
+def test_a_pod_is_a_member_only_once_the_kind_of_its_group_is_served():
     groups = PodGroups(Cache())
     pod = make_pod_info(labels=LABELS)
     assert groups.of(pod) is None
@@ -25,9 +25,6 @@ def test_a_pod_is_a_member_only_while_the_kind_of_its_group_is_served():
     assert groups.of(pod) == KEY
     assert not groups.serve(CRD)
     assert groups.is_served(CRD)
-    assert groups.end(CRD)
-    assert groups.of(pod) is None
-    assert not groups.end(CRD)
 
 
 def test_an_ordinary_pod_is_no_member_whatever_is_served():
@@ -117,8 +114,6 @@ def test_only_what_may_change_the_priority_of_pods_on_nodes_is_told_as_that():
     groups.set(make_pod_group(least=3, priority=6))
     assert is_told()
     groups.remove(make_pod_group().key)
-    assert is_told()
-    groups.end(NATIVE)
     assert is_told()
 
 

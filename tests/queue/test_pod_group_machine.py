@@ -21,7 +21,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.scene = GroupScene()
+        self.scene = GroupScene(GroupSource.CRD)
         self.queue = self.scene.queue
         self.alive: dict[str, str] = {}
         self.rounds: list[QueuedPodGroup] = []
@@ -70,9 +70,9 @@ class GroupMachine(RuleBasedStateMachine):
     def remove_group(self, name):
         self.queue.remove_group(make_pod_group(name).key)
 
-    @rule(served=st.booleans())
-    def serve(self, served):
-        (self.scene.groups.serve if served else self.scene.groups.end)(GroupSource.NATIVE)
+    @rule(source=st.sampled_from(GroupSource))
+    def serve(self, source):
+        self.scene.groups.serve(source)
         self.queue.regroup()
 
     @rule()

@@ -18,12 +18,12 @@ TOO_FEW = "waiting for minCount pods from a gang to appear in scheduling queue"
 
 
 class GroupScene(Scene):
-    """A queue where both kinds of group are served."""
+    """A queue where both kinds of group are served, or only some."""
 
-    def __init__(self) -> None:
+    def __init__(self, *served: GroupSource) -> None:
         self.cache = Cache()
         self.groups = PodGroups(self.cache)
-        for source in GroupSource:
+        for source in served or GroupSource:
             self.groups.serve(source)
         super().__init__(groups=self.groups)
 
@@ -255,21 +255,21 @@ def test_a_member_whose_bind_failed_makes_its_group_back_off(scene):
     assert scene.pop_group().members["a"].attempts == 2
 
 
-def test_a_pod_that_names_a_kind_nobody_serves_is_an_ordinary_one(scene):
-    scene.groups.end(GroupSource.NATIVE)
-    scene.member("a")
+def test_a_pod_that_names_a_kind_nobody_serves_is_an_ordinary_one():
+    scene = GroupScene(GroupSource.NATIVE)
+    scene.queue.add(make_pod_info("a", uid="a", labels={POD_GROUP_LABEL: "g"}))
     assert scene.pop().uid == "a"
 
 
-def test_a_kind_that_comes_and_goes_makes_pods_members_and_ordinary_ones(scene):
-    scene.gang(1, "a")
-    scene.groups.end(GroupSource.NATIVE)
+def test_a_kind_that_comes_makes_ordinary_pods_members():
+    scene = GroupScene(GroupSource.NATIVE)
+    scene.gang(1, "own")
+    scene.queue.add(make_pod_info("a", uid="a", labels={POD_GROUP_LABEL: "g"}))
+    scene.queue.set_group(make_pod_group(least=1, crd=True))
+    scene.groups.serve(GroupSource.CRD)
     scene.queue.regroup()
     assert_consistent(scene.queue)
-    assert scene.sub_queue("a") is SubQueue.ACTIVE
-    scene.groups.serve(GroupSource.NATIVE)
-    scene.queue.regroup()
-    assert list(scene.pop_group().members) == ["a"]
+    assert [list(scene.pop_group().members) for _ in range(2)] == [["own"], ["a"]]
 
 
 def test_a_label_moves_a_waiting_pod_into_a_group_and_out_of_it(scene):

@@ -49,8 +49,8 @@ class Watch:
     versions only one may know it. Neither the start nor readiness waits for one that is not `needed`. `name` tells a
     second watch of a kind from the first; `options` are the reflector's.
 
-    With `on_served` few clusters have the kind: to have none of it, or no right to it, is no trouble, and it is asked
-    for once a minute. The start waits for the first answer, and `on_served` hears of each change.
+    Of a rare kind it is no trouble to have none, or no right to it, and it is asked for once a minute. The start waits
+    for the first answer.
     """
 
     def __init__(
@@ -64,7 +64,6 @@ class Watch:
         label: str = "",
         optional: bool = False,
         needed: bool = True,
-        on_served: Callable[[bool], None] | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         **options: Any,  # noqa: ANN401  as the reflector takes them
     ) -> None:
@@ -73,9 +72,8 @@ class Watch:
         self.absent = False
         self._optional = optional
         self._told_forbidden = False
-        self._on_served = on_served
         self._pause = (options.get("timing") or WatchTiming()).unserved_delay
-        if on_served is not None:
+        if resource.rare:
             options |= {"on_allowed": self._allowed, "sleep": self._sleep}
         self.needed = needed
         self._metrics = metrics
@@ -95,7 +93,7 @@ class Watch:
     @property
     def _is_off(self) -> bool:
         """Whether this is a kind of few clusters, and not of this one."""
-        return self.absent and self._on_served is not None
+        return self.absent and self.resource.rare
 
     @property
     def synced(self) -> bool:
@@ -117,10 +115,10 @@ class Watch:
 
     def _refused(self, status: int, reason: str, seconds: float) -> bool:
         is_first = seconds == 0.0
-        if self._on_served is not None and status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
+        if self.resource.rare and status in {HTTPStatus.FORBIDDEN, HTTPStatus.NOT_FOUND}:
             # An API server that has just started may not know all roles and kinds yet.
             if seconds >= ROLES_SECONDS or (status == HTTPStatus.NOT_FOUND and not self.reflector.synced):
-                self._switch_off(self._on_served, status, reason)
+                self._switch_off(status, reason)
             return True
         if status == HTTPStatus.FORBIDDEN:
             # What was allowed before is given time to be so again.
@@ -153,21 +151,21 @@ class Watch:
             self.absent = True
             self._handler.on_synced()
 
-    def _switch_off(self, on_served: Callable[[bool], None], status: int, reason: str) -> None:
+    def _switch_off(self, status: int, reason: str) -> None:
         if not self._is_off:
             self.absent = True
-            level = logging.WARNING if self.reflector.synced else logging.INFO
+            level = logging.INFO
             text = "going on without this kind, which few clusters have kind=%s apiVersion=%s status=%d reason=%r"
+            if self.reflector.synced:
+                level = logging.WARNING
+                text = "this kind is gone, pods that need it wait kind=%s apiVersion=%s status=%d reason=%r"
             logger.log(level, text, self.resource.kind, self.resource.api_version, status, reason)
-            on_served(False)
 
     async def _sleep(self, seconds: float) -> None:
         await asyncio.sleep(max(seconds, self._pause) if self._is_off else seconds)
 
     def _allowed(self) -> None:
         self.absent = False
-        if self._on_served is not None:
-            self._on_served(True)
 
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind
@@ -223,8 +221,7 @@ class Watches:
 
         def look_up(resource: Resource) -> Watch:
             handler = ListerEvents(cache.listers.of(resource.type), resource.kind, queue, wake)
-            rare: Any = {"on_served": lambda served: None} if resource.rare else {"optional": True}
-            return watch(resource, handler, **rare)
+            return watch(resource, handler, optional=not resource.rare)
 
         self._watches = [
             watch(NODES, nodes, keep_undecodable=False),
@@ -235,7 +232,7 @@ class Watches:
             for resource in (POD_GROUPS, CRD_POD_GROUPS):
                 of_source = PodGroupEvents(queue, queue.groups, GroupSource(resource.api_version), wake, on_group_gone)
                 name = f"{resource.plural}.{resource.group}"
-                self._watches.append(watch(resource, of_source, name=name, on_served=of_source.served))
+                self._watches.append(watch(resource, of_source, name=name))
         if scheduler_names:
             handler = ForeignNominationEvents(queue, wake)
             selector = foreign_nominations_selector(scheduler_names)

@@ -11,8 +11,9 @@ from bayplan.groups.pod_group import PodGroup
 class PodGroups:
     """Every group as the watches bring it; queue, rounds and explanations rely on it for what a pod's group asks for.
 
-    Where the API server does not serve a kind, or the role may not read it, pods that name such a group are ordinary
-    pods: `of` is None for them, as in a kube-scheduler without the feature.
+    Where the API server never served a kind, or the role may not read it, pods that name such a group are ordinary
+    pods: `of` is None for them, as in a kube-scheduler without the feature. A kind that vanishes leaves them members,
+    which wait for their group: none is to start by itself because somebody deletes a CRD.
     """
 
     def __init__(self, cache: Cache) -> None:
@@ -36,16 +37,6 @@ class PodGroups:
         self._served.add(source)
         self.priorities_version += is_new
         return is_new
-
-    def end(self, source: GroupSource) -> bool:
-        """Have pods that name groups of this kind be ordinary ones from now on; False if they are already.
-
-        The groups that are known stay: when the kind comes back, the watch says which still are.
-        """
-        was_served = source in self._served
-        self._served.discard(source)
-        self.priorities_version += was_served
-        return was_served
 
     def is_served(self, source: GroupSource) -> bool:
         """Whether groups of this kind count."""

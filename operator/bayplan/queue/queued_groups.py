@@ -136,16 +136,12 @@ class QueuedGroups:
             self.add(queued, key)
 
     def regroup(self, pods: Iterable[QueuedPodInfo]) -> None:
-        """Have each of these waiting pods be a member or an ordinary pod by what is served now."""
+        """Have those of these waiting pods be members whose kind of group is served by now."""
         for queued in pods:
-            key, known = self.key_of(queued.pod_info), self._key_of.get(queued.uid)
-            if key == known:
-                continue
-            if known is None:
+            key = self.key_of(queued.pod_info)
+            if key is not None and queued.uid not in self:
                 self.sub_queues.leave(queued)
-            else:
-                self.discard(queued.uid)
-            self.enter(queued, key)
+                self.enter(queued, key)
 
     def discard(self, uid: str) -> None:
         """Let go of a member that waits; its group's gate is asked again, and it leaves with its last member."""

@@ -142,7 +142,7 @@ class SchedulingQueue(QueueContents):
             self._groups.remove_group(key)
 
     def regroup(self) -> None:
-        """Have every waiting pod be a member or an ordinary pod anew: a kind of group is served, or no longer."""
+        """Have waiting pods be members that were ordinary ones: another kind of group is served."""
         self._groups.regroup(self.queued())
 
     # Attempts.

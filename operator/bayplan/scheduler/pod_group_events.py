@@ -34,10 +34,6 @@ class PodGroupEvents(Handler[PodGroupObject]):
 
     def on_synced(self) -> None:
         """All groups there were at the start are known, so the API server serves them."""
-        self.served(True)
-
-    def served(self, is_served: bool) -> None:
-        """Take that the API server serves this kind and lets it be read from now on, or not any more."""
-        if self.groups.serve(self.source) if is_served else self.groups.end(self.source):
+        if self.groups.serve(self.source):
             self.queue.regroup()
             self.wake()
