@@ -4,11 +4,13 @@ import json
 
 import pytest
 from tests.builders import make_pod_info
+from tests.group_builders import make_pod_group
 from tests.live.live_scene import LiveScene, pod_body
 
 from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import PriorityClass
+from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource
 from bayplan.live.simulation import MOST_PODS, KnownClasses
 
 
@@ -69,6 +71,27 @@ async def test_how_many_more_fit(scene, count, fits):
     assert answer["count"]["fits"] == fits
     assert answer["pods"] == []
     assert scene.held() == before
+
+
+async def test_the_pod_groups_of_the_cluster_count_and_those_of_the_body_before_them(scene):
+    for source in GroupSource:
+        scene.groups.serve(source)
+    scene.groups.set(make_pod_group("g", least=4, crd=True))
+    scene.cache.set_pod(make_pod_info("there", cpu="1", node="n2", labels={POD_GROUP_LABEL: "g"}))
+
+    async def outcomes(group, *others):
+        pods = [pod_body(f"asked-{number}") for number in range(2)]
+        for pod in pods:
+            pod["metadata"]["labels"] = {POD_GROUP_LABEL: group}
+        answer = await scene.simulate(*others, *pods)
+        return {pod["attempts"][-1]["node"] or pod["attempts"][-1]["message"] for pod in answer["pods"]}
+
+    own = {"apiVersion": str(GroupSource.CRD), "kind": "PodGroup", "metadata": {"name": "g"}, "spec": {"minMember": 3}}
+    assert await outcomes("g") == {"waiting for minCount pods from a gang to appear in scheduling queue"}
+    assert await outcomes("h") == {'waiting for pods\'s pod group "h" to appear in scheduling queue'}
+    assert await outcomes("g", own) == {"n1", "n2"}
+    scene.groups.set(make_pod_group("g", least=3, crd=True))
+    assert await outcomes("g") == {"n1", "n2"}
 
 
 async def test_a_pod_that_is_there_already_counts_as_another(scene):

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache, CacheSnapshot
-from bayplan.cache.group_members import PodGroupKey, group_key
+from bayplan.cache.group_members import GroupSource, PodGroupKey, group_key
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS
 from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.live.answers import (
     NodeAnswer,
     NodePod,
@@ -148,14 +149,18 @@ def _resources(nodes: NodeTable) -> list[str]:
 
 
 class ClusterCopy:
-    """Nodes, pods, what plugins look up and nominations, as they were when it was made; for one question each.
+    """Nodes, pods, what plugins look up, pod groups and nominations, as when it was made; for one question each.
 
     Made on the loop in some milliseconds. `cache` and `nominator` are then made of it on a thread. What volume plugins
     assume for pods that are being bound is not among it.
     """
 
-    def __init__(self, cache: Cache, nominator: Nominator, configuration: SchedulerConfiguration) -> None:
+    def __init__(
+        self, cache: Cache, nominator: Nominator, configuration: SchedulerConfiguration, groups: PodGroups | None
+    ) -> None:
         self.configuration = configuration
+        self.groups = [] if groups is None else [*groups]
+        self.served = [source for source in GroupSource if groups is not None and groups.is_served(source)]
         self.moment = time.time()
         self._snapshot = CacheSnapshot(cache)
         self._nominated: list[tuple[PodInfo, str]] = [

@@ -201,7 +201,7 @@ class LiveInspector:
         )
 
     def _copy(self) -> ClusterCopy:
-        return ClusterCopy(self.cache, self.queue.nominator, self.configuration())
+        return ClusterCopy(self.cache, self.queue.nominator, self.configuration(), self.queue.groups)
 
     def _waiting(self) -> WaitingPodsCopy:
         return WaitingPodsCopy(self.queue, self.recent, time.time())

@@ -120,7 +120,7 @@ class _Timed(Simulator):
 def simulation_answer(copy: ClusterCopy, body: bytes, count: str, known: KnownClasses) -> SimulationAnswer:
     """Place the pods of `body`, a JSON object, list or workload, one after the other, ahead of all that wait.
 
-    They can name the `known` PriorityClasses and those in `body`.
+    They can name the `known` PriorityClasses, the pod groups of the cluster, and those in `body`, which come first.
     With `count`, a number or `max`, say how many of the one pod or workload fit, instead.
 
     Raises:
@@ -129,6 +129,9 @@ def simulation_answer(copy: ClusterCopy, body: bytes, count: str, known: KnownCl
     objects = _objects(body, known)
     simulator = _Timed(copy.configuration, cache=copy.cache(), nominator=copy.nominator(), moment=copy.moment)
     simulator.until = time.monotonic() + MOST_SECONDS
+    for source in copy.served:
+        simulator.groups.serve(source)
+    objects.pod_groups = [*copy.groups, *objects.pod_groups]
     ours = simulator.frameworks
     for pod in objects.pods:
         name = pod.pod.spec.scheduler_name
