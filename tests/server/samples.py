@@ -56,7 +56,9 @@ def packed_nodes() -> NodeTable:
 
 def packing_collector(*, allocation=PACKED, table=None) -> PackingCollector:
     nodes = packed_nodes() if table is None else table
-    return PackingCollector(lambda: allocation, lambda resources: Packing(nodes, resources))
+    return PackingCollector(
+        lambda: allocation, lambda resources: Packing(nodes, resources), lambda: {"gpu.example.com": 0.5}
+    )
 
 
 def state(*, pending=None, watches=None) -> Iterator[Metric]:

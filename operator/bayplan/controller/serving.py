@@ -20,6 +20,8 @@ from bayplan.controller.reload import ConfigurationReload
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import PriorityClassList
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.access import ClusterAuthorities, Security
@@ -150,7 +152,9 @@ def build_serving(
     configuration = reload.configuration
     gates = configuration.feature_gates
     packing = PackingCollector(
-        lambda: allocation_summary(cache.nodes), lambda resources: Packing(cache.nodes, resources)
+        lambda: allocation_summary(cache.nodes),
+        lambda resources: Packing(cache.nodes, resources),
+        StrandedDevices(ClaimCache.shared(cache.listers)).by_driver,
     )
     metrics.registry.register(Reading(lambda: state_metrics(cache, queue, scheduler, watches.states())))
     metrics.registry.register(packing)

@@ -15,7 +15,7 @@ from bayplan.devices.requests import Request
 
 _Unit = tuple[int, str] | tuple[int, int, int]
 """A counter set of a pool, or a device that consumes no counters: pool, slice and device by their numbers."""
-_WHOLE: Final = 10**6
+WHOLE: Final = 10**6
 """Shares are in millionths."""
 
 
@@ -43,7 +43,7 @@ class LeastLeftOver:
             largest |= size
         keys = [
             (
-                sum(size[name] * _WHOLE // most for name, most in largest.items()),
+                sum(size[name] * WHOLE // most for name, most in largest.items()),
                 *self._cost(slot),
                 _left(request, slot),
             )
@@ -82,7 +82,17 @@ def utilization(pools: Sequence[Pool], picks: Iterable[Pick], allocated: Allocat
         taken.update(_taken(pools[number], number, allocated))
     for pick in mine:
         taken.update(_takes(pick))
-    return sum(min(each, _WHOLE) for each in taken.values()) * 100 // (_WHOLE * max(len(taken), 1))
+    return sum(min(each, WHOLE) for each in taken.values()) * 100 // (WHOLE * max(len(taken), 1))
+
+
+def left_in_part(pool: Pool, allocated: AllocatedState) -> int:
+    """Return what is left of the pool's devices that are taken in part, in millionths of a device; metrics tell of it.
+
+    A counter set counts as one device, and is taken as far as its counters are.
+    """
+    if not allocated.usage(pool.id):
+        return 0
+    return sum(WHOLE - share for share in _taken(pool, 0, allocated).values() if 0 < share < WHOLE)
 
 
 def _taken(pool: Pool, number: int, allocated: AllocatedState) -> dict[_Unit, int]:
@@ -95,7 +105,7 @@ def _taken(pool: Pool, number: int, allocated: AllocatedState) -> dict[_Unit, in
         for place, device in enumerate(each.devices):
             if not device.consumes_counters:
                 used = usage.get(device.name)
-                share = 0 if used is None else _WHOLE if used.holders else _of_shared(each.offer(place), used.consumed)
+                share = 0 if used is None else WHOLE if used.holders else _of_shared(each.offer(place), used.consumed)
                 taken[number, piece, place] = share
     return taken
 
@@ -104,7 +114,7 @@ def _takes(pick: Pick) -> dict[_Unit, int]:
     slot, offer = pick.slot, pick.slot.offer
     if not offer.consumes:
         amounts = {name: amount for name, (amount, _) in pick.want.amounts.items()}
-        return {slot.place: _of_shared(offer, amounts) if offer.multiple else _WHOLE}
+        return {slot.place: _of_shared(offer, amounts) if offer.multiple else WHOLE}
     taken: Counter[_Unit] = Counter()
     for name, amount in () if slot.shared else offer.consumes:
         taken[slot.place[0], name[0]] += _of_set(slot.pool, name, amount)
@@ -113,14 +123,14 @@ def _takes(pick: Pick) -> dict[_Unit, int]:
 
 def _of_set(pool: Pool, name: CounterName, amount: int) -> int:
     """Return the share of its counter set that so much of one counter is."""
-    return amount * _WHOLE // max(pool.counters[name], 1) // sum(name[0] == other for other, _ in pool.counters)
+    return amount * WHOLE // max(pool.counters[name], 1) // sum(name[0] == other for other, _ in pool.counters)
 
 
 def _of_shared(offer: Offer, amounts: Mapping[str, int]) -> int:
     """Return the share of a device that these amounts of its capacities are; all of it where it has none."""
     values = {name: amount_of(each.value) for name, each in offer.capacity.items()}
-    parts = [amounts.get(name, 0) * _WHOLE // value for name, value in values.items() if value > 0]
-    return sum(parts) // len(parts) if parts else _WHOLE
+    parts = [amounts.get(name, 0) * WHOLE // value for name, value in values.items() if value > 0]
+    return sum(parts) // len(parts) if parts else WHOLE
 
 
 def _size(request: Request, slot: Slot) -> Counter[str]:
@@ -134,9 +144,7 @@ def _left(request: Request, slot: Slot) -> int:
     if not slot.offer.multiple:
         return 0
     want = request.want(slot.offer, slot.kind).amounts
-    return _WHOLE - _of_shared(
-        slot.offer, {name: slot.used.get(name, 0) + amount for name, (amount, _) in want.items()}
-    )
+    return WHOLE - _of_shared(slot.offer, {name: slot.used.get(name, 0) + amount for name, (amount, _) in want.items()})
 
 
 def _sets(offer: Offer) -> set[str]:
@@ -144,7 +152,7 @@ def _sets(offer: Offer) -> set[str]:
 
 
 def _counted(amounts: Iterable[tuple[CounterName, int]], totals: Mapping[CounterName, int]) -> int:
-    return sum(amount * _WHOLE // max(totals[name], 1) for name, amount in amounts)
+    return sum(amount * WHOLE // max(totals[name], 1) for name, amount in amounts)
 
 
 def _fits(offer: Offer, left: Mapping[CounterName, int]) -> bool:

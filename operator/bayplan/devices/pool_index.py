@@ -4,7 +4,7 @@ Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
 """
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -64,6 +64,12 @@ class PoolIndex:
                 self._nodes.clear()
             known = self._nodes[name] = labels, self._gather(name, labels)
         return known[1]
+
+    def whole_pools(self) -> Iterator[Pool]:
+        """Return each pool with all its slices, for whatever nodes they are."""
+        for pool, slices in self._by_pool.items():
+            if (known := self._resolve(pool, slices)) is not None:
+                yield known
 
     def device_is_for(self, offer: Offer, node: Node) -> bool:
         """Whether a device is for the node, where its slice leaves that to each device."""

@@ -104,14 +104,18 @@ def state_metrics(
 class PackingCollector(Collector):
     """Exports how full the nodes are, and what is of no use on them, as it is at the moment of the scrape.
 
-    `packing` receives the resources to look at.
+    `packing` receives the resources to look at. `devices` gives by driver what is left of devices taken in part.
     """
 
     def __init__(
-        self, allocation: Callable[[], AllocationSummary], packing: Callable[[Sequence[str]], Packing]
+        self,
+        allocation: Callable[[], AllocationSummary],
+        packing: Callable[[Sequence[str]], Packing],
+        devices: Callable[[], Mapping[str, float]] = dict,
     ) -> None:
         self._allocation = allocation
         self._packing = packing
+        self._devices = devices
         self._extended: set[str] = set()
 
     def collect(self) -> Iterable[Metric]:
@@ -143,6 +147,12 @@ class PackingCollector(Collector):
             "Free capacity of nodes that is of no use because another resource is full there; cpu in cores.",
             ("resource",),
             {name: _in_base_units(name, amount) for name, amount in packing.stranded().items()},
+        )
+        yield gauge(
+            "bayplan_stranded_devices",
+            "What is left of devices that are taken in part, in devices.",
+            ("driver",),
+            self._devices(),
         )
         yield gauge(
             "bayplan_largest_schedulable_pod",

@@ -2,7 +2,11 @@
 
 from dataclasses import dataclass, field
 
+from msgspec import UNSET
+
 from bayplan.cache.cache import Cache
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.drain import DrainedNode
 from bayplan.simulate.report import Summary, cluster_use
@@ -39,6 +43,7 @@ class Given:
     ) -> Summary:
         """Tell of the cluster as it stands, and of `pods` that named a profile."""
         use = cluster_use(cache.nodes)
+        stranded = StrandedDevices(ClaimCache.shared(cache.listers)).by_driver()
         skipped = sum(each.pods for each in self.skipped)
         return Summary(
             nodes=len(cache.nodes),
@@ -60,4 +65,5 @@ class Given:
             allocation=use.allocation,
             decisions_per_second=decisions_per_second,
             seconds=seconds,
+            stranded_devices=round(sum(stranded.values()), 6) if stranded else UNSET,
         )

@@ -113,7 +113,7 @@ class Allocation(_Reported):
 
 
 class Summary(_Reported):
-    """The cluster after the last attempt; all but the last two fields are the same in every run."""
+    """The cluster after the last attempt; all but seconds and decisions per second is the same in every run."""
 
     nodes: int
     nodes_in_use: int
@@ -146,6 +146,8 @@ class Summary(_Reported):
     decisions_per_second: float
     seconds: float
     """How long the scheduling took, without reading files and reporting."""
+    stranded_devices: float | UnsetType = UNSET
+    """What is left of devices that are taken in part, in devices; there only where there are ResourceSlices."""
 
 
 class Capacity(_Reported):

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, TextIO
 
+from msgspec import UNSET
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
@@ -201,6 +202,8 @@ def print_summary(printer: Printer, summary: Summary) -> None:
         f"Nodes: {summary.nodes_in_use} of {summary.nodes} in use{over}; "
         f"{packing} needs fewer than {summary.lower_bound_nodes}"
     )
+    if summary.stranded_devices is not UNSET:
+        printer.line(f"Devices: {summary.stranded_devices:.1f} stranded, which is left of those that are taken in part")
     for line in (line for each in summary.drained for line in drain_lines(each)):
         printer.line(f"Drain: {line}")
     if summary.ignored_kinds:
