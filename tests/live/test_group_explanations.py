@@ -22,8 +22,12 @@ def scene_with(*, least=4, exists=True):
     return scene
 
 
+async def lines_of(scene, name="p0"):
+    return [*live_lines(msgspec.convert(await scene.explain(name), ExplanationAnswer))]
+
+
 async def first_line(scene, name="p0"):
-    return next(live_lines(msgspec.convert(await scene.explain(name), ExplanationAnswer)))
+    return (await lines_of(scene, name))[0]
 
 
 async def test_a_member_says_how_many_fit_and_what_the_first_without_room_misses():
@@ -107,8 +111,32 @@ async def test_a_member_of_a_group_with_a_gated_pod_names_that_pod(asked):
     scene.pod("p0", group="g")
     scene.pod("held", group="g", gates=["team/ready"])
     assert await first_line(scene, asked) == (
-        f"default/{asked}: waits with pod group default/g, which the scheduling gates of pod default/held hold back"
+        f"default/{asked}: waits with pod group default/g, which the scheduling gates of pod default/held hold back: "
+        "team/ready"
     )
+
+
+async def test_only_the_pod_that_has_gates_is_called_gated():
+    scene = scene_with(least=2)
+    scene.pod("also", group="g", gates=["x/y"])
+    scene.pod("held", group="g", gates=["team/ready"])
+    scene.pod("p0", group="g")
+    scene.pod("lone", group="none")
+    for name in ("p0", "lone"):
+        lines = await lines_of(scene, name)
+        assert lines[1].startswith("  by itself now: n0")
+        assert any(line.startswith("  waits: with its pod group, priority 0") for line in lines)
+    lines = await lines_of(scene, "held")
+    assert lines[0].endswith("of pod default/held hold back: team/ready")
+    assert lines[1].startswith("  without its gate: n0")
+    assert any(line.startswith("  waits: gated, priority 0") for line in lines)
+    items = json.loads(await scene.inspector.queue_page(0, 10))["items"]
+    assert {each["name"]: (each["group"], each["message"]) for each in items} == {
+        "also": ("g", "waiting for scheduling gates: [x/y]"),
+        "held": ("g", "waiting for scheduling gates: [team/ready]"),
+        "p0": ("g", 'waiting for pod "also" of the pod group: waiting for scheduling gates: [x/y]'),
+        "lone": ("none", 'waiting for pods\'s pod group "none" to appear in scheduling queue'),
+    }
 
 
 async def test_a_group_that_fits_waits_as_a_pod_does():

@@ -124,7 +124,8 @@ def test_a_lower_least_number_lets_a_gang_go(scene):
 def test_one_gated_member_holds_the_group(scene):
     scene.gang(2, "a", "b")
     scene.member("c", gates=["wait"])
-    assert scene.message("a") == "waiting for 1 gates"
+    assert scene.message("c") == "waiting for 1 gates"
+    assert scene.message("a") == 'waiting for pod "c" of the pod group: waiting for 1 gates'
     scene.update(member("c", resource_version="2"))
     assert len(scene.pop_group().members) == 3
 

@@ -35,16 +35,20 @@ def live_lines(answer: ExplanationAnswer) -> Iterator[str]:
     Names in them are as they came: whoever prints a line makes it printable.
     """
     yield f"{answer.namespace}/{answer.name}: {_verdict(answer)}"
-    is_gated = answer.queue is not None and answer.queue.queue == "gated"
-    when = "without its gate" if is_gated else "now" if answer.node is None else "would go now"
+    is_gated, group = answer.queue is not None and answer.queue.queue == "gated", answer.group
+    waits_with_others = group is not None and group.gated != PodName(answer.namespace, answer.name)
+    when = "now" if answer.node is None else "would go now"
+    if group is not None and waits_with_others and _waits_with(group):
+        when = "by itself now"
+    elif is_gated:
+        when = "without its gate"
     yield from lines(f"  {when}", answer.explanation)
-    group = answer.group
     if group is not None and group.first_without is not None and group.missing is not None:
         yield from lines(f"  first without room: {_named(group.first_without)}", group.missing)
     if group is not None and group.preemption:
         yield f"  {shortened(group.preemption, _LONGEST_MESSAGE)}"
     if answer.queue is not None:
-        yield f"  waits: {_waits(answer.queue)}"
+        yield f"  waits: {_waits(answer.queue, 'with its pod group' if waits_with_others and is_gated else '')}"
     if answer.nomination is not None:
         nomination = answer.nomination
         yield f"  nominated: to {shown(nomination.node)} for {nomination.age_seconds:.0f} s"
@@ -106,7 +110,8 @@ def _waits_with(group: GroupItem) -> str:
     if least is None:
         return f"waits for pod group {name}: there is no such PodGroup of {group.kind}"
     if group.gated is not None:
-        return f"waits with pod group {name}, which the scheduling gates of pod {_named(group.gated)} hold back"
+        holds = f"which the scheduling gates of pod {_named(group.gated)} hold back"
+        return f"waits with pod group {name}, {holds}: {', '.join(map(shown, group.gates))}"
     if there < least:
         return f"waits with pod group {name}, which has {there:,} of {least:,} pods: {least - there:,} more must come"
     if (fit := group.fit or 0) >= least:
@@ -167,11 +172,11 @@ def _what_would_help(explanation: Explanation) -> str:
     return "; no single change would help" if explanation.nodes else ": there are no nodes"
 
 
-def _waits(item: QueueItem) -> str:
+def _waits(item: QueueItem, where: str) -> str:
     place = f", number {item.position}" if item.position is not None else ""
     again = f", tried again at {item.next_retry} at the latest" if item.next_retry is not None else ""
     attempts = "1 attempt" if item.attempts == 1 else f"{item.attempts} attempts"
-    return f"{item.queue}{place}, priority {item.priority}, {attempts}, since {item.waiting_since}{again}"
+    return f"{where or item.queue}{place}, priority {item.priority}, {attempts}, since {item.waiting_since}{again}"
 
 
 def _events(answer: ExplanationAnswer) -> str:

@@ -233,7 +233,9 @@ class GroupItem(_Answer, frozen=True):
     least: int | None = None
     fit: int | None = None
     gated: PodName | None = None
-    """The first member with a scheduling gate, which holds back all."""
+    """The member with scheduling gates that holds back all: the pod itself, or the first."""
+    gates: list[str] = []
+    """Its gates."""
     first_without: PodName | None = None
     missing: Explanation | None = None
     message: str = ""

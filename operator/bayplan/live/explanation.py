@@ -127,6 +127,7 @@ def explanation_answer(
         members = [*waiting.members_of(key), *(each for each in in_flight if groups.of(each) == key)]
         unplaced = [_anew(each) for each in members if each.pod.spec.scheduler_name in frameworks]
         unplaced = [each for each in unplaced if cache.node_of(each.uid) is None]
+        unplaced.sort(key=lambda each: each.uid != pod.uid)
         group = group_item(key, groups, unplaced, cache=cache, cycle=cycle, frameworks=frameworks, nominator=nominator)
     return ExplanationAnswer(
         namespace=pod.namespace,
@@ -186,13 +187,16 @@ def group_item(
 
     Where too few do, it is said whom the group would evict, or why nobody.
 
-    `waiting` are the members that are not on nodes. All of them are tried, the most important first, where a real round
-    ends as soon as too few are left.
+    `waiting` are the members that are not on nodes, the pod that is asked about before others. All of them are tried,
+    the most important first, where a real round ends as soon as too few are left.
     """
     group = groups.get(key)
-    gated = next((PodName(each.namespace, each.name) for each in waiting if each.pod.spec.scheduling_gates), None)
+    gated = next((each for each in waiting if each.pod.spec.scheduling_gates), None)
     on_nodes = len(cache.members.of(key))
-    item = GroupItem(str(key.source), key.namespace, key.name, on_nodes=on_nodes, waiting=len(waiting), gated=gated)
+    item = GroupItem(str(key.source), key.namespace, key.name, on_nodes=on_nodes, waiting=len(waiting))
+    if gated is not None:
+        gates = [each.name for each in gated.pod.spec.scheduling_gates or ()]
+        item = structs.replace(item, gated=PodName(gated.namespace, gated.name), gates=gates)
     if group is None:
         return item
     item = structs.replace(item, least=group.least, fit=on_nodes)

@@ -65,6 +65,8 @@ class QueuedGroups:
         member = (entity.late if entity.in_round else entity.members)[uid]
         member.sub_queue, member.backoff_expiration = entity.sub_queue, entity.backoff_expiration
         member.gating_plugin, member.gating_message = entity.gating_plugin, entity.gating_message
+        if uid in entity.gated:
+            member.gating_message = entity.gated[uid].message
         return member
 
     def pending(self) -> Counter[str]:

@@ -58,7 +58,7 @@ class QueuedPodGroup(QueuedEntity):
         return None if is_held or is_whole else self.initial_attempt_timestamp
 
     def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
-        """Return what holds the group: a gated member, or that there are too few.
+        """Return what holds the group: a gated member, which is named, or that there are too few.
 
         So does its preemption while victims are being told to end. Upstream: gangscheduling.go PreEnqueue and
         default_preemption.go PreEnqueue.
@@ -69,7 +69,9 @@ class QueuedPodGroup(QueuedEntity):
             uid = next(iter(self.gated))
             self.ask(self.members[uid], profiles)
             if uid in self.gated:
-                return self.gated[uid]
+                held = self.gated[uid]
+                text = f'waiting for pod "{self.members[uid].pod_info.name}" of the pod group: {held.message}'
+                return Status(held.code, (text,), held.plugin)
         if len(self.members) + len(self.placed(self.group.key)) < self.group.least:
             return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (_TOO_FEW,), GANG_SCHEDULING)
         return SUCCESS

@@ -96,7 +96,8 @@ function standing(answer, planned) {
     return [`It ${on} `, name(answer.node), "."].flatMap((part) => part);
   }
   if (answer.nomination) return ["It waits for room on ", name(answer.nomination.node), "."];
-  return answer.queue?.queue === "gated" ? ["It is held back by a gate: ", name(answer.queue.message)] : ["It waits."];
+  const held = answer.group ? "It waits with its pod group: " : "It is held back by a gate: ";
+  return answer.queue?.queue === "gated" ? [held, name(answer.queue.message)] : ["It waits."];
 }
 
 function waiting({ queue }) {

@@ -6,7 +6,7 @@ const NAMED = 8;
 const GROUPS = 12;
 // What kube-scheduler writes on a pod that fits nowhere.
 const NOWHERE = /^0\/(\d+) nodes are available: (.*?)\.(?: preemption: (.*))?$/s;
-const STATES = { active: "to be tried next", backoff: "to be tried again soon", unschedulable: "fits on no node", gated: "held back by a gate" };
+const STATES = { active: "to be tried next", backoff: "to be tried again soon", unschedulable: "fits on no node", gated: "held back by a gate or with its pod group" };
 
 /** Reads a message: how many nodes, and for how many of them what is in the way; null if it is of another kind. */
 export function causes(message) {
