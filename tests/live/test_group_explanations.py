@@ -8,7 +8,7 @@ from tests.builders import make_pod_info
 from tests.group_builders import make_pod_group
 from tests.live.live_scene import LiveScene
 
-from bayplan.cache.group_members import GroupSource
+from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource
 from bayplan.cli.explanation_lines import live_lines
 from bayplan.live.answers import ExplanationAnswer
 
@@ -87,6 +87,19 @@ async def test_a_member_says_why_its_group_evicts_nobody():
     text = "pod group preemption: minCount (2) cannot be satisfied: 1 scheduled, 0 remaining"
     assert group["preemption"].endswith(text)
     assert any(text in line for line in live_lines(msgspec.convert(await scene.explain("p1"), ExplanationAnswer)))
+
+
+async def test_a_group_that_is_not_tried_at_all_counts_no_pods_that_fit():
+    scene = scene_with()
+    scene.groups.serve(GroupSource.CRD)
+    scene.groups.set(make_pod_group("x", least=2, crd=True, min_resources={"cpu": "64"}))
+    for name in ("p0", "p1"):
+        scene.pod(name, cpu="1", labels={POD_GROUP_LABEL: "x"})
+    assert (await scene.explain("p0"))["group"]["fit"] is None
+    lines = await lines_of(scene)
+    text = "resource gap: cpu 64000m where 4000m is free"
+    assert lines[0] == f"default/p0: waits with pod group default/x, which is not tried: {text}"
+    assert lines[1].startswith("  by itself now: n0")
 
 
 async def test_a_member_whose_group_is_not_there_says_so():

@@ -114,9 +114,10 @@ def _waits_with(group: GroupItem) -> str:
         return f"waits with pod group {name}, {holds}: {', '.join(map(shown, group.gates))}"
     if there < least:
         return f"waits with pod group {name}, which has {there:,} of {least:,} pods: {least - there:,} more must come"
-    if (fit := group.fit or 0) >= least:
+    if group.fit is not None and group.fit >= least:
         return ""
-    told = f"waits with pod group {name}, of which {fit:,} pods fit and {least:,} must"
+    counts = "which is not tried" if group.fit is None else f"of which {group.fit:,} pods fit and {least:,} must"
+    told = f"waits with pod group {name}, {counts}"
     if group.evicts:
         told = f"{told}; it would evict {listed([f'{each.namespace}/{each.name}' for each in group.evicts])}"
     if group.first_without is None or group.missing is None:

@@ -221,7 +221,8 @@ class GroupItem(_Answer, frozen=True):
     """The pod group of a pod that waits; `kind` is its API version, and `least` is None if there is no such object.
 
     `fit` counts those on nodes and those that would find one now. Where these are too few, `first_without` is the first
-    that finds none and `missing` says why, or `message` says what keeps all of them from being tried. `evicts` are the
+    that finds none and `missing` says why, or `fit` is None and `message` says what keeps all of them from being tried.
+    `evicts` are the
     pods that would end to make it whole, and `preemption` says why there are none, or how many.
     """
 

@@ -203,9 +203,11 @@ def group_item(
     if gated is not None or on_nodes + len(waiting) < group.least:
         return item
     without: list[tuple[PodInfo, Explanation]] = []
+    tried: set[str] = set()
     explainer = Explainer(cache.nodes)
 
     def decided(decision: Decision) -> None:
+        tried.add(decision.pod.uid)
         if isinstance(decision.outcome, FitError) and not without:
             without.append((decision.pod, explainer.explain(decision)))
 
@@ -221,7 +223,7 @@ def group_item(
         return structs.replace(item, fit=fit)
     trial.undo()
     real = PodGroupRound(group, members, cache, cycle, frameworks, clock=lambda: 0.0, preempt=preemption.run).run()
-    item = structs.replace(item, fit=fit)
+    item = structs.replace(item, fit=fit if tried else None)
     if real.preemption is not None:
         evicts = [PodName(each.namespace, each.name) for each in real.preemption.victims]
         item = structs.replace(item, preemption=real.preemption.text, evicts=evicts)
