@@ -53,6 +53,8 @@ async def test_members_on_nodes_count_and_those_behind_the_first_without_room_ar
         scene.pod(name, cpu=cpu, group="g")
     group = (await scene.explain("p1"))["group"]
     assert (group["fit"], group["firstWithout"]["name"]) == (3, "p0")
+    told = "default/p1: waits with pod group default/g, of which 1 run, 2 more fit and 4 must; default/p0 does not"
+    assert (await first_line(scene, "p1")).startswith(told)
 
 
 def filled_with(scene, **fields):

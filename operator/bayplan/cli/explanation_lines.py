@@ -116,7 +116,12 @@ def _waits_with(group: GroupItem) -> str:
         return f"waits with pod group {name}, which has {there:,} of {least:,} pods: {least - there:,} more must come"
     if group.fit is not None and group.fit >= least:
         return ""
-    counts = "which is not tried" if group.fit is None else f"of which {group.fit:,} pods fit and {least:,} must"
+    if group.fit is None:
+        counts = "which is not tried"
+    elif run := group.on_nodes:
+        counts = f"of which {run:,} run, {group.fit - run:,} more fit and {least:,} must"
+    else:
+        counts = f"of which {group.fit:,} pods fit and {least:,} must"
     told = f"waits with pod group {name}, {counts}"
     if group.evicts:
         told = f"{told}; it would evict {listed([f'{each.namespace}/{each.name}' for each in group.evicts])}"
