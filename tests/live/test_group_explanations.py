@@ -112,11 +112,11 @@ async def test_a_member_whose_group_is_not_there_says_so():
     )
 
 
-async def test_a_member_of_a_group_with_too_few_pods_says_how_many_are_missing():
+async def test_a_member_of_a_group_with_too_few_pods_says_how_many_are_missing_as_others_may_be_another_schedulers():
     scene = scene_with(least=3)
     scene.pod("p0", group="g")
     assert await first_line(scene) == (
-        "default/p0: waits with pod group default/g, which has 1 of 3 pods: 2 more must come"
+        "default/p0: waits with pod group default/g, which has 1 of 3 pods: 2 more must come, or name this scheduler"
     )
 
 

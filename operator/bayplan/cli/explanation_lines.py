@@ -113,7 +113,8 @@ def _waits_with(group: GroupItem) -> str:
         holds = f"which the scheduling gates of pod {_named(group.gated)} hold back"
         return f"waits with pod group {name}, {holds}: {', '.join(map(shown, group.gates))}"
     if there < least:
-        return f"waits with pod group {name}, which has {there:,} of {least:,} pods: {least - there:,} more must come"
+        missing = f"{least - there:,} more must come, or name this scheduler"
+        return f"waits with pod group {name}, which has {there:,} of {least:,} pods: {missing}"
     if group.fit is not None and group.fit >= least:
         return ""
     if group.fit is None:
