@@ -50,6 +50,7 @@ def test_the_shipped_rights_are_enough_and_those_of_a_reader_are_not(
         "delete pods": "kubectl apply -k manifests/components/preemption",
         "patch persistentvolumes": "kubectl apply -k manifests/components/volumes",
         "patch resourceclaims.resource.k8s.io/binding": "kubectl apply -k manifests/components/devices",
+        "update resourceclaims.resource.k8s.io": "kubectl apply -k manifests/components/devices",
         "create resourceclaims.resource.k8s.io": "kubectl apply -k manifests/components/devices",
         "delete resourceclaims.resource.k8s.io": "kubectl apply -k manifests/components/devices",
     }

@@ -48,7 +48,7 @@ NOT_NEEDED_HERE = {
     ("patch", "persistentvolumes"),
     ("patch", "persistentvolumeclaims"),
     # Nor a claim on devices.
-    *((verb, "resourceclaims") for verb in ("get", "create", "delete")),
+    *((verb, "resourceclaims") for verb in ("get", "update", "create", "delete")),
     *(("patch", f"resourceclaims{part}") for part in ("", "/status", "/binding")),
 }
 

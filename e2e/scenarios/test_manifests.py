@@ -22,7 +22,7 @@ SHIPPED_RIGHTS: set[Rule] = {
     *(("", resource, verb) for resource in ("pods", "nodes") for verb in ("list", "watch")),
     *((resource.group, resource.plural, verb) for resource in RESOURCES for verb in ("list", "watch")),
     *(("", resource, "patch") for resource in ("persistentvolumes", "persistentvolumeclaims")),
-    *(("resource.k8s.io", "resourceclaims", verb) for verb in ("get", "patch", "create", "delete")),
+    *(("resource.k8s.io", "resourceclaims", verb) for verb in ("get", "patch", "update", "create", "delete")),
     *(("resource.k8s.io", f"resourceclaims/{part}", "patch") for part in ("status", "binding")),
     *(
         (group, "podgroups", verb)

@@ -274,6 +274,7 @@ def test_objects_of_others_that_are_none_are_passed_over(kind, value):
         ({"resource": "pods", "subresource": "binding"}, "create pods/binding", "base"),
         ({"verb": "delete", "resource": "pods"}, "delete pods", "components/preemption"),
         ({"subresource": "binding", "verb": "patch"}, f"patch {CLAIMS}/binding", "components/devices"),
+        ({"verb": "update", "resource": "resourceclaims"}, f"update {CLAIMS}", "components/devices"),
         ({"verb": "create", "resource": "resourceclaims"}, f"create {CLAIMS}", "components/devices"),
         ({"verb": "delete", "resource": "resourceclaims"}, f"delete {CLAIMS}", "components/devices"),
     ],

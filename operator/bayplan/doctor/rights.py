@@ -28,6 +28,7 @@ _CLAIMS: Final = "resourceclaims.resource.k8s.io"
 _BY: Final = "components/devices"
 _DEVICES: Final[Sequence[_Right]] = (
     ("patch", f"{_CLAIMS}/binding", _BY, "no pod gets devices by resource claims"),
+    ("update", _CLAIMS, _BY, "no pod gets devices by claims whose opaque parameters have white space"),
     ("create", _CLAIMS, _BY, "no pod gets devices for extended resources of a DeviceClass"),
     ("delete", _CLAIMS, _BY, "claims for extended resources keep their devices where the bind failed"),
 )

@@ -183,7 +183,10 @@ class WaitFor:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request of an exchange; the body is JSON if it is no bytes. A `versioned` one is not repeated after a 409."""
+    """One request of an exchange; the body is JSON if it is no bytes. A `versioned` one is not repeated after a 409.
+
+    `accept` names another representation of the answer than JSON.
+    """
 
     method: str
     path: str
@@ -191,6 +194,7 @@ class Request:
     body: Any = None
     content_type: str = "application/json"
     versioned: bool = False
+    accept: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,8 @@ WrittenCondition = tuple[str, str]
 class ApiCall(msgspec.Struct, frozen=True, gc=False):
     """One request: what to send where; `about` names the object for logs.
 
-    A `versioned` one names the version that it changes: after a 409 it is of no use to send it again.
+    A `versioned` one names the version that it changes: after a 409 it is of no use to send it again. `accept` names
+    another representation of the answer than JSON.
     """
 
     method: str
@@ -44,6 +45,7 @@ class ApiCall(msgspec.Struct, frozen=True, gc=False):
     content_type: str
     about: str
     versioned: bool = False
+    accept: str | None = None
 
 
 def pod_path(namespace: str, name: str) -> str:

@@ -117,7 +117,8 @@ class LaterExchanges:
 def _call(request: Request) -> ApiCall:
     body = request.body
     encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
-    return ApiCall(request.method, request.path, encoded, request.content_type, request.about, request.versioned)
+    kind, about = request.content_type, request.about
+    return ApiCall(request.method, request.path, encoded, kind, about, request.versioned, request.accept)
 
 
 async def _write(dispatcher: Dispatcher, write: Write) -> None:

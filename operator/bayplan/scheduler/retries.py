@@ -40,7 +40,12 @@ async def send_once(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiRe
     """Send a call once; the answer and what is wrong with it."""
     try:
         answer = await client.request(
-            call.method, call.path, body=call.body, content_type=call.content_type, on_send=turn.sent
+            call.method,
+            call.path,
+            body=call.body,
+            content_type=call.content_type,
+            accept=call.accept,
+            on_send=turn.sent,
         )
     except (AmbiguousError, UnreachableError) as error:
         return None, str(error)

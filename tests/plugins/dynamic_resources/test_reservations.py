@@ -17,6 +17,7 @@ from tests.plugins.dynamic_resources.device_scene import (
 from bayplan.api.response import ApiResponse
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_writes import FINALIZER
+from bayplan.plugins.dynamic_resources.stored_claim import PROTOBUF, with_finalizer
 
 REFUSED = ApiResponse(422, b'{"reason": "Invalid", "message": "no"}')
 
@@ -134,15 +135,38 @@ def test_a_write_that_is_refused_fails_the_bind_with_what_was_being_done(number,
     assert perform(world.reserve(claiming("c")), server) == (text, [])
 
 
-def test_a_claim_whose_parameters_may_have_white_space_is_refused_with_what_mends_it():
-    opaque = {"driver": DRIVER, "parameters": {"a": 1}}
-    spec = make_claim(exactly("r"), config=[{"opaque": opaque}]).spec
+def spaced(*answers):
+    """A claim that takes no patch, and what a read of it as it is stored, and its replacement, are answered."""
+    spec = make_claim(exactly("r"), config=[{"opaque": {"driver": DRIVER, "parameters": {"a": 1}}}]).spec
     world, server = scene(replace(claim(), spec=spec))
-    server.before[1] = lambda: REFUSED
-    assert perform(world.reserve(claiming("c")), server)[0] == (
-        "add finalizer to claim ns/c: no; "
-        "if its opaque parameters have white space in their JSON, make the claim without"
-    )
+    for number, answer in enumerate((ApiResponse(422, b'{"message": "immutable"}'), *answers), start=1):
+        server.before[number] = lambda answer=answer: answer
+    return world, server
+
+
+def test_a_claim_that_takes_no_patch_is_replaced_as_it_is_stored_and_read_again():
+    stored = b"k8s\x00" + b"\x0a\x02v1" + b"\x12\x03abc"
+    world, server = spaced(ApiResponse(200, stored), ApiResponse(409, b"{}"))
+    assert perform(world.reserve(claiming("c")), server) == ("done", [])
+    read, written, again = server.calls[1:4]
+    assert (read.method, read.accept) == ("GET", PROTOBUF)
+    assert (written.method, written.content_type, written.versioned) == ("PUT", PROTOBUF, True)
+    assert written.body == with_finalizer(stored, FINALIZER)
+    assert (again.method, again.accept) == ("GET", None)
+
+
+@pytest.mark.parametrize(
+    ("answers", "problem"),
+    [
+        ([ApiResponse(403, b'{"message": "no"}')], "no"),
+        ([ApiResponse(200, b"{}")], "the answer is not in protobuf"),
+        ([ApiResponse(200, b"k8s\x00\x12")], "the answer is cut off"),
+        ([ApiResponse(200, b"k8s\x00\x12\x00"), ApiResponse(403, b'{"message": "no"}')], "no"),
+    ],
+)
+def test_a_claim_that_cannot_be_replaced_fails_the_bind(answers, problem):
+    world, server = spaced(*answers)
+    assert perform(world.reserve(claiming("c")), server)[0] == f"add finalizer to claim ns/c: {problem}"
 
 
 def test_a_write_that_arrived_and_whose_answer_was_lost_is_known_again():

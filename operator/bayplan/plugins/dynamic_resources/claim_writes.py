@@ -21,6 +21,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Conversation, EffectError, Notice, Request
 from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 from bayplan.plugins.dynamic_resources.pod_claims import is_reserved_for
+from bayplan.plugins.dynamic_resources.stored_claim import PROTOBUF, with_finalizer
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from vanishing while it has devices."""
@@ -30,8 +31,7 @@ _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """As often as client-go tries, and after as long (util/retry DefaultRetry)."""
 _INVALID: Final = 422
-_SPACED: Final = "if its opaque parameters have white space in their JSON, make the claim without"
-"""The API server takes nothing in JSON for such a claim, whatever the patch: what it stores then is another text."""
+"""What a write in JSON is answered for a claim whose opaque parameters were stored with white space."""
 _MADE_OF: Final = 58
 _RANDOM: Final = 5
 """A name that is made: so much of what it is made of, and as many random letters (apiserver names/generate.go)."""
@@ -65,12 +65,28 @@ def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: P
             if _is_conflict(answer):
                 continue
             if answer is not None and answer.status == _INVALID and claim.spec.devices.config:
-                raise EffectError(f"add finalizer to claim {key}: {_refusal(answer)}; {_SPACED}")
+                yield from _add_finalizer_as_stored(claim)
+                continue
             claim = _read(answer, f"add finalizer to claim {key}")
         answer = yield _patch(claim, _STRATEGIC, _status(claim, allocation if is_new else None, pod), "/status")
         if not _is_conflict(answer):
             return _read(answer, f"add {'allocation and ' if is_new else ''}reservation to claim {key}")
     raise EffectError(f"add reservation to claim {key}: the claim was changed by others at each of {_TRIES} tries")
+
+
+def _add_finalizer_as_stored(claim: ResourceClaim) -> Generator[Request, ApiResponse | None, None]:
+    """Add the finalizer to a claim of which JSON is refused; one that was changed meanwhile stays as it is."""
+    doing = f"add finalizer to claim {key_of(claim.metadata)}"
+    stored = yield Request("GET", _path(claim), doing, accept=PROTOBUF)
+    if stored is None or stored.status >= 300:
+        raise EffectError(f"{doing}: {_refusal(stored)}")
+    try:
+        body = with_finalizer(stored.body, FINALIZER)
+    except ValueError as error:
+        raise EffectError(f"{doing}: {error}") from error
+    answer = yield Request("PUT", _path(claim), doing, body, PROTOBUF, versioned=True)
+    if not _is_conflict(answer):
+        _read(answer, doing)
 
 
 def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
