@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from e2e.controlplane.bayplan_process import BayplanProcess, modules_loaded_once
+from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.build import BINARIES, binary, say_on_stderr
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
@@ -63,12 +63,6 @@ class RunBayplan(Protocol):
         environment: Mapping[str, str] | None = None,
         wait_ready: bool = True,
     ) -> BayplanProcess: ...
-
-
-@pytest.fixture(autouse=True, scope="session")
-def _modules_loaded_once() -> Iterator[None]:
-    with modules_loaded_once():
-        yield
 
 
 @pytest.fixture(scope="session")

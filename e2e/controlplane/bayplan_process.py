@@ -4,17 +4,14 @@ import compileall
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
-from tests.preloaded import Preloaded
-
 from e2e.controlplane.health import get_local, is_healthy
-from e2e.controlplane.process import Child, Process, free_ports
+from e2e.controlplane.process import Process, free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -23,18 +20,6 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def _compile(checkout: Path) -> None:
     """Has the bytecode there that pip makes when it installs a package: a start compiles nothing."""
     compileall.compile_dir(checkout / "operator", quiet=1)
-
-
-_preloaded: list[Preloaded] = []
-
-
-@contextmanager
-def modules_loaded_once() -> Iterator[None]:
-    """Has all that start in the block load their modules once; not those of other source, or with an environment."""
-    with Preloaded("bayplan.cli.run", "bayplan.cli.serve") as preloaded:
-        _preloaded.append(preloaded)
-        yield
-        _preloaded.clear()
 
 
 def heedless_flags(checkout: Path) -> list[str]:
@@ -69,7 +54,6 @@ class BayplanProcess(Process):
         heeds_other_leases: bool = False,
     ) -> None:
         _compile(checkout)
-        self._is_forked = bool(_preloaded) and environment is None and (checkout, *program) == (REPOSITORY, "bayplan")
         self.secure_port = secure_port
         self.http_port = free_ports(1)[0] if http_port is None else http_port
         command: list[str | Path] = [sys.executable, "-m", *program, "run"]
@@ -97,14 +81,6 @@ class BayplanProcess(Process):
             },
             directory=directory,
         )
-
-    def _start(
-        self, command: list[str], log: int, environment: Mapping[str, str] | None, directory: Path | None
-    ) -> Child:
-        if not self._is_forked or environment is None or directory is None:
-            return super()._start(command, log, environment, directory)
-        arguments = command[command.index("run") :]
-        return _preloaded[0].start(arguments, stdout=log, stderr=log, environment=environment, directory=directory)
 
     def get(self, path: str) -> tuple[int, str]:
         """Returns the status and text of one of its endpoints."""
