@@ -33,7 +33,7 @@ class Client:
         self.now = 0
         self.most = 0
 
-    async def request(self, method, path, *, body=None, content_type=None, on_send):
+    async def request(self, method, path, *, body=None, content_type=None, accept=None, on_send):
         await self.tokens.wait()
         on_send()
         path = path.partition("/pods/")[2]

@@ -49,7 +49,7 @@ class Api:
         self.refuses = {}
         self.busy = self.most = 0
 
-    async def request(self, method, path, *, body=None, content_type=None, on_send):
+    async def request(self, method, path, *, body=None, content_type=None, accept=None, on_send):
         name = path.split("/pods/")[1].split("/")[0] if "/pods/" in path else ""
         content = json.loads(body)
         kind = "EVICT" if "/eviction" in path else "EVENT" if "/events" in path else method
