@@ -71,6 +71,14 @@ def _is_decimal(version: str) -> bool:
     return version.isascii() and version.isdecimal() and version[0] != "0"
 
 
+def generated_name(generate_name: str, ending: str) -> str:
+    """Return the name of an object that comes with a generateName, as an API server makes it with that ending.
+
+    Upstream: apiserver pkg/storage/names/generate.go.
+    """
+    return f"{generate_name[:58]}{ending}"
+
+
 class LabelSelectorRequirement(Struct, frozen=True):
     """One expression of a label selector."""
 

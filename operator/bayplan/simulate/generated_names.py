@@ -7,10 +7,8 @@ import msgspec
 from msgspec import structs
 
 from bayplan.api.errors import DECODE_ERRORS
+from bayplan.api.meta_objects import generated_name
 from bayplan.simulate.documents import Decoder
-
-_MOST_KEPT: Final = 58
-"""So much of a generateName goes into a name (upstream: apiserver pkg/storage/names/generate.go)."""
 
 T = TypeVar("T", bound=Any)
 
@@ -40,5 +38,5 @@ class GeneratedNames:
             start = _decode(value).metadata.generate_name
         except DECODE_ERRORS:
             start = ""
-        name = f"{start[:_MOST_KEPT]}{next(self._numbers):05}" if start else ""
+        name = generated_name(start, f"{next(self._numbers):05}") if start else ""
         return structs.replace(obj, metadata=structs.replace(obj.metadata, name=name))

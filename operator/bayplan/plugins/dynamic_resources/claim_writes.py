@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
-from bayplan.api.meta_objects import key_of
+from bayplan.api.meta_objects import generated_name, key_of
 from bayplan.api.objects import Pod
 from bayplan.api.response import ApiResponse, decode_status
 from bayplan.cache.pod_info import PodInfo
@@ -32,9 +32,8 @@ _PAUSE_SECONDS: Final = 0.01
 """As often as client-go tries, and after as long (util/retry DefaultRetry)."""
 _INVALID: Final = 422
 """What a write in JSON is answered for a claim whose opaque parameters were stored with white space."""
-_MADE_OF: Final = 58
 _RANDOM: Final = 5
-"""A name that is made: so much of what it is made of, and as many random letters (apiserver names/generate.go)."""
+"""A name that is made ends in so many random letters (upstream: apiserver pkg/storage/names/generate.go)."""
 
 _decoder = msgspec.json.Decoder(ResourceClaim)
 _pod_decoder = msgspec.json.Decoder(Pod)
@@ -76,15 +75,14 @@ def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: P
 
 def _add_finalizer_as_stored(claim: ResourceClaim) -> Generator[Request, ApiResponse | None, None]:
     """Add the finalizer to a claim of which JSON is refused; one that was changed meanwhile stays as it is."""
-    doing = f"add finalizer to claim {key_of(claim.metadata)}"
-    stored = yield Request("GET", _path(claim), doing, accept=PROTOBUF)
-    if stored is None or stored.status >= 300:
-        raise EffectError(f"{doing}: {_refusal(stored)}")
+    key = key_of(claim.metadata)
+    doing = f"add finalizer to claim {key}"
+    stored = _taken((yield Request("GET", _path(claim), key, accept=PROTOBUF)), doing)
     try:
         body = with_finalizer(stored.body, FINALIZER)
     except ValueError as error:
         raise EffectError(f"{doing}: {error}") from error
-    answer = yield Request("PUT", _path(claim), doing, body, PROTOBUF, versioned=True)
+    answer = yield Request("PUT", _path(claim), key, body, PROTOBUF, versioned=True)
     if not _is_conflict(answer):
         _read(answer, doing)
 
@@ -148,7 +146,7 @@ def create(claim: ResourceClaim) -> _Writing:
         EffectError: the API server refuses, or does not answer.
     """
     meta = claim.metadata
-    named = replace(meta, name=f"{meta.generate_name[:_MADE_OF]}{uuid4().hex[:_RANDOM]}", uid="")
+    named = replace(meta, name=generated_name(meta.generate_name, uuid4().hex[:_RANDOM]), uid="")
     body = {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
@@ -195,8 +193,7 @@ def tell_pod(claim: ResourceClaim, pod: PodInfo, mappings: Sequence[dict[str, An
     told = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
     body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
     answer = yield Request("PATCH", _pod_path(pod) + "/status", pod.key, body, _MERGE_PATCH)
-    if answer is None or answer.status >= 300:
-        raise EffectError(f"update pod {pod.key} ExtendedResourceClaimStatus: {_refusal(answer)}")
+    _taken(answer, f"update pod {pod.key} ExtendedResourceClaimStatus")
 
 
 def _pod_path(pod: PodInfo) -> str:
@@ -245,15 +242,24 @@ def _refusal(answer: ApiResponse | None) -> str:
     return "no answer from the API server" if answer is None else decode_status(answer.body)[1]
 
 
-def _read(answer: ApiResponse | None, doing: str) -> ResourceClaim:
-    """Return the claim that was answered.
+def _taken(answer: ApiResponse | None, doing: str) -> ApiResponse:
+    """Return the answer to a request that was carried out.
 
     Raises:
         EffectError: it was not, with what was being done.
     """
     if answer is None or answer.status >= 300:
         raise EffectError(f"{doing}: {_refusal(answer)}")
+    return answer
+
+
+def _read(answer: ApiResponse | None, doing: str) -> ResourceClaim:
+    """Return the claim that was answered.
+
+    Raises:
+        EffectError: it was not, with what was being done.
+    """
     try:
-        return _decoder.decode(answer.body)
+        return _decoder.decode(_taken(answer, doing).body)
     except DECODE_ERRORS as error:
         raise EffectError(f"{doing}: the answer cannot be read: {error}") from error
