@@ -4,8 +4,9 @@ import msgspec
 from tests.builders import make_pod_info, make_term
 from tests.live.live_scene import LiveScene
 
-from bayplan.cli.explanation_lines import live_lines
-from bayplan.live.answers import ExplanationAnswer
+from bayplan.cli.explanation_lines import asked_lines, live_lines
+from bayplan.live.answers import ExplanationAnswer, SimulationAnswer
+from bayplan.simulate.report import AttemptReport, PodReport
 
 
 async def lines_of(scene, name):
@@ -105,3 +106,9 @@ async def test_where_it_waits_says_since_when_how_often_it_was_tried_and_when_it
     waking = {each["plugin"] for each in told["wokenBy"]}
     (woken,) = [line for line in shown if line.startswith("  woken by: ")]
     assert woken.endswith(f" (for {', '.join(waking)})")
+
+
+def test_a_pod_that_is_tried_twice_with_the_same_outcome_is_told_once():
+    attempts = [AttemptReport(None, None, [], text, 0) for text in ("no room", "no room", "still none")]
+    answer = SimulationAnswer([PodReport("default", "p", "bayplan", attempts)], None)
+    assert [*asked_lines(answer)] == ["default/p: no room", "default/p: still none"]

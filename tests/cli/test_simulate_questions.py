@@ -99,7 +99,7 @@ def test_copies_that_are_not_alike_are_not_counted(simulate):
         (("--count", "all"), "'all' is neither a number"),
         (("--drain", "n9"), "--drain: there is no Node 'n9'"),
         (("--remove", "deploy/web"), "--remove: there is no Deployment 'web' in namespace default"),
-        (("--remove", "web"), "web: cannot be read: No such file or directory"),
+        (("--remove", "web"), '--remove: "web": neither a file nor KIND/NAME of a kind that is read'),
         (("--add", "nothing.yaml"), "nothing.yaml: cannot be read: No such file or directory"),
     ],
 )
@@ -116,3 +116,12 @@ def test_a_drain_is_told_in_the_summary(simulate):
     assert code == 0
     assert "Drain: n1: 1 pod evicted\n" in out
     assert "Pods:  1: 1 scheduled" in out
+
+
+def test_pods_of_a_gang_without_room_have_a_row_each_though_they_are_tried_twice(simulate):
+    labels = {"scheduling.x-k8s.io/pod-group": "g"}
+    group = {"apiVersion": "scheduling.x-k8s.io/v1alpha1", "kind": "PodGroup", "metadata": {"name": "g"}}
+    pods = [{**pod(), "metadata": {"name": f"g{number}", "labels": labels}} for number in range(6)]
+    _, out, _ = simulate({"in": lists(NODE, {**group, "spec": {"minMember": 2}}, *pods)}, "--cluster", "in")
+    assert [out.count(f"default/g{number} ") for number in range(6)] == [1] * 6
+    assert "6: 4 scheduled, 2 unschedulable" in out

@@ -110,7 +110,10 @@ def test_a_file_names_what_is_to_be_removed(write):
         (Changes(remove=["pod/x"]), "--remove: there is no Pod 'x' in namespace default"),
         (Changes(remove=["node/x"]), "--remove: there is no Node 'x'"),
         (Changes(remove=["deploy/shop/web"]), "--remove: there is no Deployment 'web' in namespace shop"),
-        (Changes(remove=["spaceship/x"]), "spaceship/x: cannot be read: No such file or directory"),
+        (
+            Changes(remove=["spaceship/x"]),
+            '--remove: "spaceship/x": neither a file nor KIND/NAME of a kind that is read',
+        ),
         (Changes(drain=["n9"]), "--drain: there is no Node 'n9'"),
     ],
 )

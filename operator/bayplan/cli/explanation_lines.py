@@ -21,6 +21,7 @@ from bayplan.live.answers import (
     SimulationAnswer,
 )
 from bayplan.shown_text import counted, shortened
+from bayplan.simulate.report import AttemptReport
 
 if TYPE_CHECKING:
     from bayplan.client.leader import Target
@@ -66,16 +67,21 @@ def asked_lines(answer: SimulationAnswer) -> Iterator[str]:
         answer.pods, lambda pod: (pod.namespace, pod.name.rstrip("0123456789"), pod.attempts[-1].message)
     ):
         first, *others = alike
-        for attempt in first.attempts:
-            if attempt.explanation is not UNSET:
-                yield from lines(f"{first.namespace}/{first.name}", attempt.explanation)
-            else:
-                yield f"{first.namespace}/{first.name}: {attempt.message}"
-            if attempt.victims:
-                yield f"  evicts {listed(attempt.victims)} on {shown(attempt.nominated_node_name or '')}"
+        name = f"{first.namespace}/{first.name}"
+        for told in dict.fromkeys(tuple(_attempt_lines(name, each)) for each in first.attempts):
+            yield from told
         if others:
             nodes = listed({pod.attempts[-1].node or "no node" for pod in others})
             yield f"  {len(others):,} more like it, on {nodes}"
+
+
+def _attempt_lines(name: str, attempt: AttemptReport) -> Iterator[str]:
+    if attempt.explanation is not UNSET:
+        yield from lines(name, attempt.explanation)
+    else:
+        yield f"{name}: {attempt.message}"
+    if attempt.victims:
+        yield f"  evicts {listed(attempt.victims)} on {shown(attempt.nominated_node_name or '')}"
 
 
 def _verdict(answer: ExplanationAnswer) -> str:

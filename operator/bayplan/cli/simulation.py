@@ -1,7 +1,7 @@
 """What `bayplan simulate` does with what it read: one configuration decides, or several do and are compared."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final
 
@@ -104,7 +104,7 @@ def _print_explanation(step: Step) -> None:
 def _print(report: Report, rows: list[Row], alike: AlikePods | None, *, is_summary: bool) -> None:
     printer = Printer(sys.stdout)
     tried = {row[0] for row in rows}
-    told = rows if alike is None else [*alike.rows()]
+    told = _told_once(rows) if alike is None else [*alike.rows()]
     for pod in report.pods:
         key = f"{pod.namespace}/{pod.name}"
         if key not in tried:
@@ -119,6 +119,17 @@ def _print(report: Report, rows: list[Row], alike: AlikePods | None, *, is_summa
     if report.count is not UNSET:
         for line in capacity_lines(report.count):
             printer.line(line)
+
+
+def _told_once(rows: Iterable[Row]) -> list[Row]:
+    """Leave out what a pod was told the last time it was tried, too."""
+    told: list[Row] = []
+    last: dict[str, Row] = {}
+    for row in rows:
+        if last.get(row[0]) != row:
+            told.append(row)
+        last[row[0]] = row
+    return told
 
 
 def compare(given: SimulationInput, *, output: str) -> list[Report]:

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from bayplan.api.kinds import NODES, PODS, RESOURCES
+from bayplan.api.kinds import NODES, POD_GROUPS, PODS, RESOURCES
 from bayplan.api.objects import Node
 from bayplan.cache import resources
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.errors import quote
 from bayplan.simulate.admission_policies import POLICIES
 from bayplan.simulate.documents import ClusterFileError, names
 from bayplan.simulate.input_files import is_file, objects_in
@@ -41,12 +42,20 @@ _SHORT: Final = {
     "pvc": "PersistentVolumeClaim",
     "sc": "StorageClass",
     "limits": "LimitRange",
+    "pg": POD_GROUPS.kind,
+    "pgs": POD_GROUPS.kind,
 }
 _CLUSTER_WIDE: Final = frozenset(
     {"Node", "PriorityClass", "RuntimeClass", *(resource.kind for resource in RESOURCES if not resource.namespaced)}
 )
 _KINDS: Final = frozenset(
-    {"Pod", "Node", *(kind for _, kind in (*WORKLOADS, *POLICIES)), *(resource.kind for resource in RESOURCES)}
+    {
+        "Pod",
+        "Node",
+        POD_GROUPS.kind,
+        *(kind for _, kind in (*WORKLOADS, *POLICIES)),
+        *(resource.kind for resource in RESOURCES),
+    }
 )
 
 
@@ -87,14 +96,18 @@ _NAMES: Final = _known_names()
 def references(asked: Iterable[str]) -> Iterator[Reference]:
     """Yield the objects that are meant: those in files, and what `KIND/NAME` and `KIND/NAMESPACE/NAME` name.
 
-    Kinds are named as kubectl knows them. What is neither is read as a file, and so refused.
+    Kinds are named as kubectl knows them.
+
+    Raises:
+        ClusterFileError: one is neither, or a file cannot be read.
     """
     for each in asked:
-        found = None if is_file(each) else _reference(each)
-        if found is not None:
+        if is_file(each):
+            yield from (_referring(raw.kind, *names(raw)) for raw in objects_in([each]))
+        elif (found := _reference(each)) is not None:
             yield found
         else:
-            yield from (_referring(raw.kind, *names(raw)) for raw in objects_in([each]))
+            raise ClusterFileError(f"--remove: {quote(each)}: neither a file nor KIND/NAME of a kind that is read")
 
 
 def _reference(text: str) -> Reference | None:

@@ -14,6 +14,7 @@ from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.api.quantity import QuantityError
 from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
+from bayplan.cache.group_members import GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
 from bayplan.config.errors import quote_unprintable
@@ -108,8 +109,8 @@ class ObjectReader:
         """With where they stand; a reference to the raw object would keep the whole file in memory."""
         self._autoscalers: dict[tuple[str, str], Autoscaler] = {}
         """By kind and key of what they scale."""
-        self._pod_groups: dict[tuple[str, str, str], RawObject] = {}
-        """By apiVersion, namespace and name: two kinds may have one name."""
+        self._pod_groups: dict[tuple[GroupSource, str, str], RawObject] = {}
+        self._group_sources: dict[GroupSource, None] = {}
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
         self._shared = SharedParts()
@@ -151,9 +152,12 @@ class ObjectReader:
         if kind == "Namespace":
             gone += [each for each in self._objects if each[1].startswith(prefix)]
             there = bool(gone) or any(each.startswith(prefix) for each in self._pod_keys)
+        groups = [each for each in self._pod_groups if found in {("PodGroup", *each[1:]), ("Namespace", "", each[1])}]
         for each in gone:
             del self._objects[each]
-        if not there:
+        for group in groups:
+            del self._pod_groups[group]
+        if not there and not groups:
             raise missing(found, "--remove")
         self._removed[found] = None
 
@@ -185,7 +189,9 @@ class ObjectReader:
                 target, namespace = autoscaler.spec.scale_target_ref, autoscaler.metadata.namespace
                 self._autoscalers[target.kind, f"{namespace or DEFAULT_NAMESPACE}/{target.name}"] = autoscaler
             elif named in SOURCES:
-                self._pod_groups[named[0], *names(raw)] = raw
+                source, (namespace, name) = SOURCES[named], names(raw)
+                self._pod_groups[source, namespace or DEFAULT_NAMESPACE, name] = raw
+                self._group_sources[source] = None
             for kind in types:
                 self._put(kind, raw, self._names.named(_DECODERS[kind](raw.value), raw.value))
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
@@ -221,9 +227,11 @@ class ObjectReader:
         ignored = dict(sorted(self._ignored.items()))
         way, notes = making.making_way, making.notes
         groups = pod_groups(self._pod_groups.values(), admission.priority_of)
-        return ClusterObjects(
+        objects = ClusterObjects(
             nodes, pods, self._skipped, ignored, looked_up, len(workloads), classes, groups, told, added, way, notes
         )
+        objects.group_sources = {*self._group_sources}
+        return objects
 
     def _autoscaled(self, key: tuple[type, str], notes: list[str]) -> tuple[Workload, RawObject]:
         """The workload with the replicas that its autoscaler, if it has one, gives it at least."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PriorityClass
+from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.groups.pod_group import PodGroup
@@ -52,6 +53,8 @@ class ClusterObjects:
     """Pods that are not among `pods`, since those of a changed template take their place."""
     notes: list[str] = field(default_factory=list)
     """What people are told about how the objects were read, a line each."""
+    group_sources: set[GroupSource] = field(default_factory=set)
+    """Whose kinds of PodGroup are served, though there may be none: that of one that was removed still is."""
 
     before: Callable[[], "ClusterObjects"] | None = None
     """Gives the cluster as it was before it was changed, if it was."""

@@ -177,4 +177,7 @@ def _stored(obj: PodGroupObject, source: GroupSource, priority_of: Callable[[str
             raise AdmissionError(f"spec.priority: Forbidden: {spec.priority}; the PriorityClass gives {priority}")
         if spec.priority is None:
             obj = structs.replace(obj, spec=structs.replace(spec, priority=priority))
+    elif (least := obj.spec.min_member) is not None and least < 1 and not obj.metadata.resource_version:
+        # The minimum in the published CRD; one that was stored may be older than it.
+        raise AdmissionError("spec.minMember: must be at least 1")
     return read_pod_group(obj, source)

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -21,7 +21,6 @@ from bayplan.framework.cluster_event import (
     node_changes,
 )
 from bayplan.framework.status import Afterwards
-from bayplan.groups.pod_group import PodGroup
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -82,7 +81,9 @@ class Simulator:
     ) -> None:
         self._clock = clock
         self._attempts_without_change = attempts_without_change
-        self._unchanged = self._changes = self._changes_at_retry = 0
+        self._unchanged = self._changes = 0
+        self._changes_at_round: int | None = None
+        """At the end of the first round that failed since groups were last let try again."""
         self._most_unchanged = attempts_without_change
         self.seconds = 0.0
         """How long all decisions so far took together."""
@@ -135,7 +136,7 @@ class Simulator:
         Pods that wait are queued by priority, then creation time, then in the order given. Nodes are new.
         """
         self.cache.listers.fill(objects.looked_up)
-        self._add_groups(objects.pod_groups)
+        self._add_groups(objects)
         given = self._given
         given.take(objects)
         waiting: list[PodInfo] = []
@@ -166,10 +167,11 @@ class Simulator:
         self._changed()
         self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
 
-    def _add_groups(self, groups: Iterable[PodGroup]) -> None:
-        for group in groups:
-            if self.groups.serve(group.key.source):
+    def _add_groups(self, objects: ClusterObjects) -> None:
+        for source in sorted(objects.group_sources | {group.key.source for group in objects.pod_groups}):
+            if self.groups.serve(source):
                 self.queue.regroup()
+        for group in objects.pod_groups:
             self.queue.set_group(group)
 
     def _changed(self) -> None:
@@ -235,6 +237,8 @@ class Simulator:
         if isinstance(attempt, QueuedPodGroup):
             group_attempt = GroupAttempt(attempt, self._attempts)
             self._steps.extend(self._follow_up(each) for each in group_attempt.run())
+            if self._changes_at_round is None and self.queue.groups_back_off_until() is not None:
+                self._changes_at_round = self._changes
             if group_attempt.nominated is not None:
                 self._effects.evict_for_group(group_attempt.nominated)
             self.seconds += self._clock() - started
@@ -244,11 +248,11 @@ class Simulator:
         return self._reported(step)
 
     def _wait_for_groups(self) -> bool:
-        """Let the back-off of groups pass, if something happened since that was last done; whether it was done."""
+        """Let the back-off of groups pass, if something happened since their rounds; whether it was done."""
         until = self.queue.groups_back_off_until()
-        if until is None or self._changes == self._changes_at_retry or not self._between_pods:
+        if until is None or self._changes == self._changes_at_round or not self._between_pods:
             return False
-        self._changes_at_retry = self._changes
+        self._changes_at_round = None
         self._now = max(self._now, until)
         while self.queue.flush(self._now):
             pass
