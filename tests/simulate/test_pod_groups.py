@@ -4,9 +4,12 @@ import json
 
 import pytest
 from msgspec import UNSET
+from tests.builders import make_pod_info
 from tests.simulate.explained import run_explained
 
 from bayplan.config.load import default_configuration
+from bayplan.simulate.capacity import capacity_lines, how_many_fit
+from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.simulator import Simulator
@@ -44,10 +47,10 @@ def pod(name, group=None, *, label=None, cpu=1, **spec):
 
 @pytest.fixture
 def simulator(tmp_path):
-    def simulator(*objects):
+    def simulator(*objects, **changes):
         (tmp_path / "in.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
         simulator = Simulator(default_configuration())
-        simulator.add(read_cluster([str(tmp_path / "in.json")]))
+        simulator.add(read_cluster([str(tmp_path / "in.json")], Changes(**changes)))
         return simulator
 
     return simulator
@@ -55,7 +58,7 @@ def simulator(tmp_path):
 
 @pytest.fixture
 def report(simulator):
-    return lambda *objects: simulator(*objects).run()
+    return lambda *objects, **changes: simulator(*objects, **changes).run()
 
 
 def placed(report):
@@ -116,10 +119,84 @@ def test_a_gang_that_failed_is_tried_again_once_room_was_made(report):
     assert placed(found) >= {"g0", "g1"}
 
 
+def test_a_gang_is_not_tried_again_where_nothing_happened_since(report):
+    waits = [pod(f"g{index}", "g") for index in range(3)]
+    found = report(node("n", 2), gang("g", 3), *waits)
+    assert [len(each.attempts) for each in found.pods] == [1, 1, 1]
+    # A gang that was placed before it is no news to it, one that is placed after it is.
+    later = [pod(f"h{index}", "h") for index in range(2)]
+    before = report(node("n", 3), gang("h", 2), gang("g", 3), *later, *waits)
+    after = report(node("n", 2), gang("g", 3), gang("h", 2), *waits, *later)
+    tries = [{each.name: len(each.attempts) for each in found.pods}["g0"] for found in (before, after)]
+    assert tries == [1, 2]
+
+
+def test_a_group_that_is_removed_is_waited_for(report):
+    labelled = [pod(f"c{index}", label="c", cpu="100m") for index in range(2)]
+    native = [pod(f"g{index}", "g", cpu="100m") for index in range(2)]
+    objects = node("n", 2), gang("g", 2), crd_gang("c", 2), *labelled, *native
+    for removed in ("podgroup/{}", "podgroups/default/{}", "PodGroup/{}", "pg/{}"):
+        assert placed(report(*objects, remove=[removed.format("c")])) == {"g0", "g1"}
+        assert placed(report(*objects, remove=[removed.format("g")])) == {"c0", "c1"}
+    with pytest.raises(ClusterFileError, match="there is no PodGroup 'x' in namespace default"):
+        report(*objects, remove=["podgroup/x"])
+
+
+def test_groups_go_with_their_namespace(report):
+    elsewhere = {**gang("g", 2), "metadata": {"name": "g", "namespace": "shop"}}
+    found = report(node("n", 2), elsewhere, gang("g", 1), pod("a", "g"), remove=["namespace/shop"])
+    assert placed(found) == {"a"}
+
+
+def info(group=None, label=None, cpu=1):
+    return make_pod_info("p", cpu=cpu, group=group, labels={} if label is None else {LABEL: label})
+
+
+@pytest.mark.parametrize("kind", ["native", "crd"])
+@pytest.mark.parametrize(("asked", "fits"), [(None, 2), (1, 1), (3, 2)])
+def test_of_a_gang_whole_ones_are_counted(simulator, kind, asked, fits):
+    group, named = (gang("g", 4), {"group": "g"}) if kind == "native" else (crd_gang("g", 4), {"label": "g"})
+    counted = simulator(node("n", 5), node("m", 5), node("o", 1), group)
+    counted.run()
+    found = how_many_fit(counted, default_configuration(), info(**named), asked)
+    assert (found.fits, found.gang_of, sum(found.per_node.values())) == (fits, 4, 4 * fits)
+    assert (found.stopped_by is None) == (asked == fits)
+    assert capacity_lines(found)[0].startswith(f"Fits:  {fits} more gang{'s' * (fits > 1)} of 4 like default/p")
+
+
+def test_a_gang_that_cannot_start_fits_not_even_in_part(simulator):
+    counted = simulator(node("n", 4), node("m", 4), crd_gang("g", 4))
+    found = how_many_fit(counted, default_configuration(), info(label="g", cpu=3), None)
+    assert (found.fits, found.per_node) == (0, {})
+    assert found.stopped_by == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_of_a_gang_that_runs_single_pods_are_counted(simulator):
+    counted = simulator(node("n", 5), crd_gang("g", 2), *[pod(f"g{index}", label="g") for index in range(2)])
+    counted.run()
+    found = how_many_fit(counted, default_configuration(), info(label="g"), None)
+    assert (found.fits, found.gang_of, found.per_node) == (3, UNSET, {"n": 3})
+
+
+def test_of_a_group_that_is_nowhere_none_is_counted(simulator):
+    counted = simulator(node("n", 5))
+    found = how_many_fit(counted, default_configuration(), info(group="lost"), None)
+    assert (found.fits, found.stopped_by) == (0, 'waiting for pods\'s pod group "lost" to appear in scheduling queue')
+
+
 def test_a_group_has_the_priority_of_its_class(report):
     pods = [pod("a", "g", priorityClassName="high"), pod("b", "h")]
     found = report(CLASS, node("n", 1), gang("h", 1), gang("g", 1, priorityClassName="high"), *pods)
     assert placed(found) == {"a"}
+
+
+@pytest.mark.parametrize("least", [0, -1])
+def test_a_min_member_that_the_crd_refuses_is_refused_unless_it_is_stored(report, least):
+    group = crd_gang("g", least)
+    with pytest.raises(ClusterFileError, match=r"PodGroup.*spec.minMember: must be at least 1"):
+        report(node("n", 2), group)
+    group["metadata"]["resourceVersion"] = "7"
+    assert placed(report(node("n", 2), group, pod("a", label="g"))) == {"a"}
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from msgspec import structs
+from msgspec import UNSET, structs
 
 from bayplan.api.meta_objects import OwnerReference
-from bayplan.api.objects import Pod, PodStatus, Volume
+from bayplan.api.objects import Pod, PodStatus, SchedulingGroup, Volume
+from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource, PodGroupKey
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
 from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
+from bayplan.groups.pod_group import PodGroup
 from bayplan.scheduler.decision import FitError, Outcome, Placement
 from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -37,12 +39,16 @@ def how_many_fit(
     The simulation has decided about all its pods before. Copies evict nobody, and have no scheduling gates. Where no
     rule makes one copy matter to another but by what it takes of its node, each node is asked for itself, which takes
     as long for millions as for one; otherwise copies are placed one after the other by the engine, and stay on the
-    nodes.
+    nodes. Of a pod whose gang is not whole, such gangs are counted, each with the fewest pods that it starts with.
     """
     copy = PodInfo(_copy(pod.pod, 0))
     framework = simulator.frameworks[pod.pod.spec.scheduler_name]
     most = MAX_COPIES if asked is None else min(asked, MAX_COPIES)
-    if _is_by_node(simulator, configuration, framework, copy):
+    key = simulator.groups.of(pod)
+    group = None if key is None else simulator.groups.get(key)
+    if group is not None and group.least > max(1, len(simulator.groups.placed(group.key))):
+        counted = _gang_by_gang(simulator, pod, group, asked, most)
+    elif key is None and _is_by_node(simulator, configuration, framework, copy):
         counted = _by_node(simulator, framework, copy, asked, most)
     else:
         counted = _one_by_one(simulator, pod, asked, most)
@@ -54,7 +60,10 @@ def how_many_fit(
 def capacity_lines(capacity: Capacity) -> list[str]:
     """Return what people are told: the number, how it spreads over nodes, and what is in the way of more."""
     asked = "" if capacity.asked is None else f" of the {capacity.asked} asked for"
-    lines = [f"Fits:  {capacity.fits} more of {capacity.pod}{asked}, on {counted(len(capacity.per_node), 'node')}"]
+    what = f"{capacity.fits} more of {capacity.pod}"
+    if capacity.gang_of is not UNSET:
+        what = f"{counted(capacity.fits, 'more gang')} of {capacity.gang_of} like {capacity.pod}"
+    lines = [f"Fits:  {what}{asked}, on {counted(len(capacity.per_node), 'node')}"]
     by_count: dict[int, list[str]] = {}
     for node, count in capacity.per_node.items():
         by_count.setdefault(count, []).append(node)
@@ -147,12 +156,49 @@ def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int
             step = simulator.step()
         outcome = None if step is None else step.outcome
         if not isinstance(outcome, Placement):
-            stopped = "it is not tried" if step is None else step.message
+            stopped = _why_not_tried(simulator, copy) if step is None else step.message
             if outcome is not None:
                 stopped = why_no_node(outcome)
             break
         per_node[outcome.node_name] += 1
     return Capacity(pod.key, per_node.total(), asked, per_node, [], stopped)
+
+
+def _gang_by_gang(simulator: Simulator, pod: PodInfo, group: PodGroup, asked: int | None, most: int) -> Capacity:
+    per_node = Counter[str]()
+    fits, stopped = 0, None
+    while stopped is None and fits < min(most, MAX_COPIES // group.least):
+        key = group.key._replace(name=f"{group.key.name}-{fits}")
+        copies = [PodInfo(_of_group(_copy(pod.pod, fits * group.least + number), key)) for number in range(group.least)]
+        own = replace(group, key=key, uid=f"copy:{fits}:{group.uid}", preemption_policy="Never", condition=None)
+        simulator.add(ClusterObjects(pods=copies, pod_groups=[own]))
+        left = {each.uid for each in copies}
+        outcomes: list[Outcome | None] = []
+        while left and (step := simulator.step()) is not None:
+            if step.pod.uid in left:
+                left.remove(step.pod.uid)
+                outcomes.append(step.outcome)
+                stopped = stopped or step.message
+        if len(simulator.groups.placed(key)) < group.least:
+            failed = next((each for each in outcomes if isinstance(each, FitError)), None)
+            stopped = why_no_node(failed) if failed else stopped or _why_not_tried(simulator, copies[0])
+            break
+        fits, stopped = fits + 1, None
+        per_node.update(each.node_name for each in outcomes if isinstance(each, Placement))
+    return Capacity(pod.key, fits, asked, per_node, [], stopped, gang_of=group.least)
+
+
+def _of_group(pod: Pod, key: PodGroupKey) -> Pod:
+    if key.source is GroupSource.NATIVE:
+        named = SchedulingGroup(pod_group_name=key.name)
+        return Pod(pod.metadata, structs.replace(pod.spec, scheduling_group=named), pod.status)
+    labels = {**(pod.metadata.labels or {}), POD_GROUP_LABEL: key.name}
+    return Pod(structs.replace(pod.metadata, labels=labels), pod.spec, pod.status)
+
+
+def _why_not_tried(simulator: Simulator, pod: PodInfo) -> str:
+    queued = simulator.queue.get(pod.uid)
+    return (None if queued is None else queued.gating_message) or "it is not tried"
 
 
 def why_no_node(outcome: Outcome) -> str:

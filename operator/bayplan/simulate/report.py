@@ -156,14 +156,17 @@ class Capacity(_Reported):
     pod: str
     """As namespace/name."""
     fits: int
+    """How many copies; of a pod whose gang is not whole, how many such gangs."""
     asked: int | None
     """None where as many as fit were asked for."""
     per_node: dict[str, int]
-    """How many on each node, for those that take any."""
+    """How many pods on each node, for those that take any."""
     scheduling_gates: list[str]
     """What keeps the pod itself from being tried, without which it was counted."""
     stopped_by: str | None
     """Why the next copy finds no node; None where no more were asked for."""
+    gang_of: int | UnsetType = UNSET
+    """How many pods each gang has; there only where gangs are counted."""
 
 
 class Repack(_Reported):

@@ -82,11 +82,12 @@ function sentence(pods) {
 function fits(count, openNode) {
   const nodes = Object.entries(count.perNode).sort(([, a], [, b]) => b - a);
   const asked = count.asked === null ? "" : ` of the ${number(count.asked)} asked for`;
+  const gangs = count.gangOf === undefined ? "" : ` ${count.fits === 1 ? "gang" : "gangs"} of ${number(count.gangOf)}`;
   const listed = nodes.slice(0, NODES_SHOWN).map(([node, many]) => el("li", {}, `${number(many)} on `, el("button", { type: "button", class: "link", onclick: () => openNode(node) }, name(node))));
   const left = nodes.length - listed.length;
   if (left > 0) listed.push(el("li", {}, `and ${plural(left, "other node")}`));
   return [
-    el("p", { class: "sentence" }, el("strong", {}, number(count.fits)), ` fit${asked}, on ${plural(nodes.length, "node")}.`),
+    el("p", { class: "sentence" }, el("strong", {}, number(count.fits)), `${gangs} fit${asked}, on ${plural(nodes.length, "node")}.`),
     listed.length ? el("ul", { class: "chips" }, listed) : null,
     count.schedulingGates.length ? el("p", { class: "note" }, "Counted without its gates: ", name(count.schedulingGates.join(", "))) : null,
     count.stoppedBy === null ? null : el("p", { class: "note" }, "The next one: ", name(count.stoppedBy)),
