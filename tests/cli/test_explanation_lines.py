@@ -2,7 +2,9 @@
 
 import msgspec
 from tests.builders import make_pod_info, make_term
+from tests.devices.device_builders import exactly, make_class, make_gpus
 from tests.live.live_scene import LiveScene
+from tests.plugins.dynamic_resources.device_scene import claim, claiming
 
 from bayplan.cli.explanation_lines import asked_lines, live_lines
 from bayplan.live.answers import ExplanationAnswer, SimulationAnswer
@@ -19,6 +21,21 @@ async def test_a_gated_pod_begins_with_its_gate():
     scene.pod("held", gates=["team/ready"])
     first = (await lines_of(scene, "held"))[0]
     assert first == "default/held: gated, waiting for scheduling gates: [team/ready]; without that it goes to n1"
+
+
+async def test_a_pod_of_which_a_filter_cannot_say_begins_with_what_that_says():
+    scene = LiveScene()
+    scene.node("n1", cpu="4")
+    scene.cache.listers.fill([make_class(), make_gpus("n1"), claim("c", exactly("r", 1, "device.attributes.x.y == 1"))])
+    scene.pending.changed(claiming("c").pod)
+    await scene.attempt()
+    told = await scene.explain("p", "ns")
+    answer = [*live_lines(msgspec.convert(told, ExplanationAnswer))]
+    problem = 'running "DynamicResources" filter plugin: '
+    assert answer[0].startswith(f"ns/p: waits, {problem}")
+    assert answer[1].startswith(f"  now: {problem}")
+    assert not any("would help" in line for line in answer)
+    assert told["message"] == told["explanation"]["failed"] == told["queue"]["message"]
 
 
 async def test_a_pod_on_a_node_begins_with_the_decision_that_was_taken():

@@ -103,9 +103,12 @@ def _why_it_waits(answer: ExplanationAnswer, queue: QueueItem) -> str:
         return waits
     if queue.queue == "gated":
         then = "fits nowhere" if explanation.chosen is None else f"goes to {shown(explanation.chosen.node)}"
+        then = f"says {shortened(explanation.failed, _LONGEST_MESSAGE)}" if explanation.failed else then
         return f"gated, {queue.message}; without that it {then}"
     if explanation.chosen is not None:
         return _tried_again(answer, shown(explanation.chosen.node))
+    if explanation.failed:
+        return f"waits, {shortened(explanation.failed, _LONGEST_MESSAGE)}"
     return f"waits, no node fits{_what_would_help(explanation)}"
 
 

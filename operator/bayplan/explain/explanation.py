@@ -114,6 +114,8 @@ class Explanation(_Value, frozen=True):
     runner_up: NodeScore | None = None
     margin: int | None = None
     unscored: str | None = None
+    failed: str | msgspec.UnsetType = msgspec.UNSET
+    """Why nothing is known of the nodes: what a plugin says that could not answer; it is there only then."""
 
 
 def lines(pod: str, explanation: Explanation) -> Iterator[str]:
@@ -131,7 +133,7 @@ def lines(pod: str, explanation: Explanation) -> Iterator[str]:
     if explanation.other_groups:
         count = explanation.nodes_in_other_groups
         yield f"  {count:>{width},} {_nodes(count)}: for {explanation.other_groups:,} other reasons"
-    if explanation.chosen is None and explanation.nodes:
+    if explanation.chosen is None and explanation.nodes and not explanation.failed:
         helpful = "; or ".join(change_text(change) for change in explanation.changes)
         yield f"  would help: {helpful or 'nothing single'}"
 
@@ -144,6 +146,8 @@ def group_text(group: NodeGroup) -> str:
 
 def outcome_text(explanation: Explanation) -> str:
     """Say in a line where the pod goes, by what margin, and on how many nodes it fits."""
+    if explanation.failed:
+        return printable(explanation.failed)
     chosen, runner_up = explanation.chosen, explanation.runner_up
     of_all = f"{explanation.feasible:,} of {explanation.nodes:,} {_nodes(explanation.nodes)} fit"
     if 1 in {explanation.feasible, explanation.nodes}:

@@ -13,6 +13,7 @@ from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.filter_round import FilterError
 from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation
 from bayplan.framework.runtime import Framework
@@ -31,7 +32,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.scheduler.decision import Decision, FitError
+from bayplan.scheduler.decision import Decision, FitError, Outcome
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound
 from bayplan.scheduler.recent_decisions import FailedAttempt
@@ -114,15 +115,23 @@ def explanation_answer(
     asked = _anew(pod)
     key = None if groups is None or found.node is not None else groups.of(pod)
     # Of a pod that waits with its group, room is made by the group or not at all.
-    now = cycle.schedule(asked, framework) if key is None else cycle.schedule_member(asked, framework)
-    outcome = now.outcome
+    outcome: Outcome | None = None
+    try:
+        now = cycle.schedule(asked, framework) if key is None else cycle.schedule_member(asked, framework)
+    except FilterError as error:
+        message: str | None = str(error)
+        explanation = Explanation(len(cache.nodes), 0, failed=str(error))
+    else:
+        outcome = now.outcome
+        message = outcome.message if isinstance(outcome, FitError) else None
+        explanation = Explainer(cache.nodes).explain(now)
     item, ahead = (None, []) if found.queued is None else waiting.of_pod(found.queued)
     node = nominator.nominated_node(pod.uid)
     if item is not None:
         rejectors = item.rejected_by
     else:
         rejectors = sorted(outcome.diagnosis.rejector_plugins) if isinstance(outcome, FitError) else []
-    explanation, group = Explainer(cache.nodes).explain(now), None
+    group = None
     if groups is not None and key is not None:
         members = [*waiting.members_of(key), *(each for each in in_flight if groups.of(each) == key)]
         unplaced = [_anew(each) for each in members if each.pod.spec.scheduler_name in frameworks]
@@ -140,7 +149,7 @@ def explanation_answer(
         woken_by=[] if found.node is not None else _woken_by(framework, rejectors),
         nomination=None if node is None or nominated_for is None else Nomination(node, round(nominated_for, 1)),
         attempts=[_attempt(each) for each in attempts],
-        message=outcome.message if isinstance(outcome, FitError) else None,
+        message=message,
         explanation=explanation,
         decision=decision,
         scheduled_at=_scheduled_at(pod.pod),
