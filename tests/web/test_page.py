@@ -76,6 +76,38 @@ def test_a_gang_that_waits_is_one_line_with_how_many_of_it_wait(tab, page_of):
     assert page.locator("#why h3").first.inner_text().startswith("2 pods: ")
 
 
+def test_what_is_left_of_devices_is_told_where_there_are_some(tab, page_of, mixed):
+    parts = [
+        {"name": name, "consumesCounters": [{"counterSet": "gpu", "counters": {"eighths": {"value": value}}}]}
+        for name, value in (("half", "4"), ("rest", "4"))
+    ]
+    pool = {
+        "driver": "gpu.example.com",
+        "nodeName": "n1",
+        "pool": {"name": "n1", "generation": 1, "resourceSliceCount": 2},
+    }
+    counters = [{"name": "gpu", "counters": {"eighths": {"value": "8"}}}]
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "n1", "device": "half"}
+    objects = [
+        {"kind": "ResourceSlice", "metadata": {"name": "parts"}, "spec": {**pool, "devices": parts}},
+        {"kind": "ResourceSlice", "metadata": {"name": "counters"}, "spec": {**pool, "sharedCounters": counters}},
+        {
+            "kind": "ResourceClaim",
+            "metadata": {"name": "c", "namespace": "shop", "uid": "c", "resourceVersion": "1"},
+            "spec": {"devices": {"requests": [request]}},
+            "status": {"allocation": {"devices": {"results": [result]}}},
+        },
+    ]
+    served = page_of([node("n1", 8, "32Gi"), *({"apiVersion": "resource.k8s.io/v1", **each} for each in objects)])
+    page = tab(served).page
+    page.wait_for_selector("#state.done")
+    assert page.inner_text("#requested-note") == "0.5 devices stranded: left of those taken in part"
+    page = tab(mixed).page
+    page.wait_for_selector("#state.done")
+    assert page.inner_text("#requested-note") == ""
+
+
 def test_a_pod_that_waits_is_explained_with_what_would_help(tab, mixed):
     page = tab(mixed).page
     page.get_by_role("button", name="batch/report-8", exact=True).first.click()

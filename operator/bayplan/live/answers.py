@@ -72,6 +72,8 @@ class SummaryAnswer(_Answer, frozen=True):
     pods: int
     queue: QueueCounts
     packing: list[PackingAnswer]
+    stranded_devices: float | None = None
+    """What is left of devices that are taken in part, in devices; None where there are no ResourceSlices."""
 
 
 class NodesAnswer(_Answer, frozen=True):

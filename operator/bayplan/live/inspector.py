@@ -36,6 +36,8 @@ from bayplan.live.cluster_view import (
 )
 from bayplan.live.explanation import explanation_answer, find
 from bayplan.live.simulation import ReadClasses, simulation_answer
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.recent_decisions import RecentDecision, RecentDecisions
 
@@ -125,6 +127,10 @@ class LiveInspector:
     read_classes: ReadClasses
     """Gives the PriorityClasses that pods may name."""
     thread: AnswerThread = field(default_factory=AnswerThread)
+    _devices: StrandedDevices = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._devices = StrandedDevices(ClaimCache.shared(self.cache.listers))
 
     async def summary(self) -> bytes:
         """Who schedules, by what, and how it stands."""
@@ -212,7 +218,7 @@ class LiveInspector:
             raise RefusedQuestionError(HTTPStatus.SERVICE_UNAVAILABLE, text, retry_after=1)
 
     def _summary(self) -> SummaryAnswer:
-        sizes = self.cache.sizes()
+        sizes, stranded = self.cache.sizes(), self._devices.by_driver()
         return SummaryAnswer(
             time=format_time(time.time()),
             version=__version__,
@@ -223,6 +229,7 @@ class LiveInspector:
             pods=sizes.pods,
             queue=QueueCounts(**self.queue.pending()),
             packing=[],
+            stranded_devices=round(sum(stranded.values()), 6) if stranded else None,
         )
 
 

@@ -5,7 +5,7 @@ import { History, Profiles } from "./charts.js";
 import { Comparison } from "./comparison.js";
 import { showDecisions } from "./decisions.js";
 import { Detail } from "./detail.js";
-import { bar, byId, el, name, number, percent, plural, shown } from "./dom.js";
+import { bar, byId, el, name, number, percent, plural, shown, tenths } from "./dom.js";
 import { NodeMap } from "./map.js";
 import { Nodes } from "./nodes.js";
 import { NodesTable } from "./nodes_table.js";
@@ -55,6 +55,8 @@ function showSummary(summary) {
     return el("div", { class: "meter" }, el("span", {}, name(each.resource.slice(each.resource.lastIndexOf("/") + 1))), bar(share), el("span", { class: "value" }, percent(share)));
   });
   byId("requested").replaceChildren(...meters);
+  const stranded = summary.strandedDevices;
+  byId("requested-note").textContent = stranded === null || stranded === undefined ? "" : `${plural(tenths(stranded), "device")} stranded: left of those taken in part`;
   profiles.show(summary.profiles);
 }
 

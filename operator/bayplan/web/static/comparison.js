@@ -1,6 +1,6 @@
 // What several configurations make of the same cluster, side by side.
 
-import { amount, bar, byId, el, name, number, plural, table } from "./dom.js";
+import { amount, bar, byId, el, name, number, plural, table, tenths } from "./dom.js";
 
 const MOVED = 20;
 const HOW = "bayplan web --cluster cluster.json.gz --config A --config B";
@@ -58,6 +58,7 @@ function counts(summaries) {
     row("Pods placed", (each) => each.scheduled), row("Pods that fit nowhere", (each) => each.unschedulable), row("Pods evicted", (each) => each.preempted),
     share("Nodes in use", (each) => each.nodesInUse), share("No packing needs fewer than", (each) => each.lowerBoundNodes),
   ];
+  if (summaries[0].strandedDevices !== undefined) rows.push(row("Devices stranded", (each) => tenths(each.strandedDevices)));
   if (summaries.some((each) => each.overcommittedNodes)) rows.push(row("Overcommitted nodes", (each) => each.overcommittedNodes));
   return rows;
 }

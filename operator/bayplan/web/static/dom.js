@@ -28,6 +28,7 @@ export const byId = (id) => document.getElementById(id);
 const count = new Intl.NumberFormat("en");
 export const number = (value) => count.format(value);
 export const plural = (value, one, many = `${one}s`) => `${number(value)} ${value === 1 ? one : many}`;
+export const tenths = (value) => Math.round(10 * value) / 10;
 export const percent = (share) => `${Math.floor(100 * share + 1e-9)} %`;
 
 const UNITS = [[2 ** 40, "Ti"], [2 ** 30, "Gi"], [2 ** 20, "Mi"], [2 ** 10, "Ki"]];
