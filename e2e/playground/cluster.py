@@ -2,7 +2,9 @@
 
 import contextlib
 import json
+import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -132,7 +134,7 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
     """
     with contextlib.ExitStack() as stack:
         folder = Path(tempfile.mkdtemp(prefix="bayplan-playground-"))
-        stack.callback(shutil.rmtree, folder, ignore_errors=True)
+        stack.callback(_remove, folder)
         options = ControlPlaneOptions(
             kube_controller_manager=True, kwok=True, kwok_stages=write_stages(folder / "kwok.yaml"), parent=folder
         )
@@ -152,6 +154,15 @@ def start_playground(*, nodes: int, replicas: int, say: Say) -> Iterator[Playgro
             say("starting Prometheus")
             _start_prometheus(plane, playground, stack)
         yield playground
+
+
+def _remove(folder: Path) -> None:
+    """Remove the folder, after a program whose start a signal broke off: nobody else knows it, and it writes there."""
+    for number in map(int, Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()):
+        with contextlib.suppress(ProcessLookupError, ChildProcessError):
+            os.kill(number, signal.SIGKILL)
+            os.waitpid(number, 0)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def playground_nodes(count: int, kubelet_port: int) -> list[Object]:
