@@ -116,11 +116,12 @@ def fill_nodes(
 
     `fields` are of the pods. Returns their names.
     """
-    client.create_all("nodes", [node(name, cpu=str(pods)) for name in names])
     low = {f"low-{name}-{index}": name for name in names for index in range(pods)}
     placed: Object = {"scheduler": "another", "grace_seconds": grace_seconds, **fields}
     documents = [pod_of_class(each, namespace, "low", node_name=name, **placed) for each, name in low.items()]
+    # Pods with a node and pods without one come by two watches: a pod of the test could overtake these, but for this.
     client.create_all("pods", documents)
+    client.create_all("nodes", [node(name, cpu=str(pods)) for name in names])
     return list(low)
 
 
