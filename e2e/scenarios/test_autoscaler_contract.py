@@ -264,8 +264,12 @@ def test_autoscalers_and_preemption_together_add_only_the_nodes_that_are_missing
 
     def settled() -> bool:
         pods = {found["metadata"]["name"]: found for found in client.list("pods", namespace)}
-        # Any of them may take a node that was added: those still free count for the pods that want one.
-        free = set(added) - {found["spec"].get("nodeName") for found in pods.values()}
+        # One that is nominated may take a node that was added, and leave its own to another: what nobody stays on,
+        # or is nominated to, counts for the pods that want a node.
+        staying = [found for found in pods.values() if "deletionTimestamp" not in found["metadata"]]
+        free = {*full, *added} - {
+            found["spec"].get("nodeName") or found["status"].get("nominatedNodeName") for found in staying
+        }
         for _ in range(sum(karpenter_provisions(pods[name]) for name in waiting) - len(free)):
             added.append(f"added-{len(added)}")
             client.create("nodes", node(added[-1], cpu="1"))
