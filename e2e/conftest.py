@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from e2e.controlplane.bayplan_process import BayplanProcess
+from e2e.controlplane.bayplan_process import BayplanProcess, modules_loaded_once
 from e2e.controlplane.build import BINARIES, binary, say_on_stderr
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
@@ -52,7 +52,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 class RunBayplan(Protocol):
-    """Starts `bayplan run`; `config` is a file or a document, without one bayplan's default is used."""
+    """Starts `bayplan run`; `config` is a file or a document, without one bayplan's default is used.
+
+    It is forked from a process that has the modules loaded, unless it is given an environment or started `by_command`.
+    """
 
     def __call__(
         self,
@@ -62,7 +65,14 @@ class RunBayplan(Protocol):
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         wait_ready: bool = True,
+        by_command: bool = False,
     ) -> BayplanProcess: ...
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _modules_loaded_once() -> Iterator[None]:
+    with modules_loaded_once():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -126,6 +136,7 @@ def run_bayplan(bayplan_identity: Path, tmp_path: Path) -> Iterator[RunBayplan]:
         arguments: Sequence[str] = (),
         environment: Mapping[str, str] | None = None,
         wait_ready: bool = True,
+        by_command: bool = False,
     ) -> BayplanProcess:
         process = BayplanProcess(
             tmp_path,
@@ -134,6 +145,7 @@ def run_bayplan(bayplan_identity: Path, tmp_path: Path) -> Iterator[RunBayplan]:
             arguments=arguments,
             environment=environment,
             name=f"bayplan-{len(running)}",
+            by_command=by_command,
         )
         running.append(process)
         if wait_ready:

@@ -4,14 +4,17 @@ import compileall
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cache
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
+from tests.preloaded import Preloaded
+
 from e2e.controlplane.health import get_local, is_healthy
-from e2e.controlplane.process import Process, free_ports
+from e2e.controlplane.process import Child, Process, free_ports
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -20,6 +23,18 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 def _compile(checkout: Path) -> None:
     """Has the bytecode there that pip makes when it installs a package: a start compiles nothing."""
     compileall.compile_dir(checkout / "operator", quiet=1)
+
+
+_preloaded: list[Preloaded] = []
+
+
+@contextmanager
+def modules_loaded_once() -> Iterator[None]:
+    """Has all that start in the block load their modules once; not those of other source or with an environment."""
+    with Preloaded("bayplan.cli.run", "bayplan.cli.serve") as preloaded:
+        _preloaded.append(preloaded)
+        yield
+        _preloaded.clear()
 
 
 def heedless_flags(checkout: Path) -> list[str]:
@@ -34,8 +49,8 @@ class BayplanProcess(Process):
     It serves HTTPS at `secure_port`, 0 for none; checkouts of before there was HTTPS have no flag for it.
     `config` is a file or a document, without one bayplan's default is used. `checkout` is whose source runs: this
     repository's, or another's to compare with. `program` is the module to run, with arguments of its own
-    before those of the `bayplan` command. Unless told to contend it schedules whoever else does; with
-    `heeds_other_leases` it behaves as one that a user starts.
+    before those of the `bayplan` command. Where modules are loaded once, `by_command` has it load its own. Unless
+    told to contend it schedules whoever else does; with `heeds_other_leases` it behaves as one that a user starts.
     """
 
     def __init__(
@@ -52,8 +67,11 @@ class BayplanProcess(Process):
         http_port: int | None = None,
         secure_port: int = 0,
         heeds_other_leases: bool = False,
+        by_command: bool = False,
     ) -> None:
         _compile(checkout)
+        of_here = environment is None and (checkout, *program) == (REPOSITORY, "bayplan")
+        self._is_forked = bool(_preloaded) and of_here and not by_command
         self.secure_port = secure_port
         self.http_port = free_ports(1)[0] if http_port is None else http_port
         command: list[str | Path] = [sys.executable, "-m", *program, "run"]
@@ -81,6 +99,14 @@ class BayplanProcess(Process):
             },
             directory=directory,
         )
+
+    def _start(
+        self, command: list[str], log: int, environment: Mapping[str, str] | None, directory: Path | None
+    ) -> Child:
+        if not self._is_forked or environment is None or directory is None:
+            return super()._start(command, log, environment, directory)
+        arguments = command[command.index("run") :]
+        return _preloaded[0].start(arguments, stdout=log, stderr=log, environment=environment, directory=directory)
 
     def get(self, path: str) -> tuple[int, str]:
         """Returns the status and text of one of its endpoints."""

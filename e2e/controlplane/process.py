@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 from e2e.controlplane.waiting import wait_until
 
@@ -43,6 +43,18 @@ def free_ports(count: int) -> list[int]:
         return ports
 
 
+class Child(Protocol):
+    """What `subprocess.Popen` offers for a child, of which this is the part that is used."""
+
+    @property
+    def pid(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def send_signal(self, number: int, /) -> None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+
+
 class Process:
     """A running program in its own session, killed by the kernel when the thread that started it ends.
 
@@ -62,15 +74,21 @@ class Process:
         self.name = name
         self.log_path = log_path
         with log_path.open("ab") as log:
-            self._child = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-c", _EXEC, str(os.getpid()), *map(str, command)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=dict(environment) if environment is not None else None,
-                cwd=directory,
-                start_new_session=True,
-            )
+            self._child = self._start([*map(str, command)], log.fileno(), environment, directory)
+
+    def _start(
+        self, command: list[str], log: int, environment: Mapping[str, str] | None, directory: Path | None
+    ) -> Child:
+        """Starts the program with both streams on the file descriptor `log`."""
+        return subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _EXEC, str(os.getpid()), *command],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=dict(environment) if environment is not None else None,
+            cwd=directory,
+            start_new_session=True,
+        )
 
     def __enter__(self) -> Self:
         try:

@@ -71,7 +71,9 @@ def world(
     """All the odd pods and nodes at once, among ordinary ones, given to one scheduler."""
     client = control_plane.client
     surroundings.set_up(client)
-    process = BayplanProcess(tmp_path_factory.mktemp("hostile"), config=configuration(), kubeconfig=bayplan_identity)
+    process = BayplanProcess(
+        tmp_path_factory.mktemp("hostile"), config=configuration(), kubeconfig=bayplan_identity, by_command=True
+    )
     try:
         process.wait_ready()
         world = World(client, process)

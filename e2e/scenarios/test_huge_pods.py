@@ -16,7 +16,7 @@ def test_what_no_decision_reads_of_waiting_pods_takes_no_memory(
     """A hundred of them as whole dicts are a gigabyte."""
     client.create("nodes", node("n0"))
     create_huge_pods(client, namespace, 100, 1_200_000)
-    process = run_bayplan()
+    process = run_bayplan(by_command=True)
     wait_event(client, namespace, "waits-99", "FailedScheduling")
     client.create("pods", pod("small", namespace))
     wait_bound(client, namespace, ["small"])

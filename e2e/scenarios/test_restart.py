@@ -54,7 +54,7 @@ def test_sigterm_finishes_the_binds_under_way_and_a_new_start_does_the_rest(
     put_nodes(client)
     uids = put_pods(client, namespace, 2000)
     with PodRecorder(client) as recorder:
-        first = run_bayplan(configuration(), wait_ready=False)
+        first = run_bayplan(configuration(), wait_ready=False, by_command=True)
         wait_until_bound(recorder, 50)
         started = time.monotonic()
         first.terminate()

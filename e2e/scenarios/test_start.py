@@ -21,7 +21,8 @@ def test_each_profile_schedules_its_own_pods_by_its_own_score(
         configuration(
             profile("packing", plugins=only_fit, pluginConfig=[{"name": "NodeResourcesFit", "args": most}]),
             profile("spreading", plugins=only_fit, pluginConfig=[{"name": "NodeResourcesFit", "args": least}]),
-        )
+        ),
+        by_command=True,
     )
     client.create_all("nodes", [node("empty"), node("used")])
     client.create("pods", pod("user", namespace, scheduler="another", node_name="used", requests={"cpu": "1"}))
@@ -44,7 +45,7 @@ def test_pods_that_waited_for_the_start_are_bound_by_priority(
         client.create_all(
             "pods", [pod(name, namespace, requests=requests, priorityClassName=priority) for name in names]
         )
-    run_bayplan()
+    run_bayplan(by_command=True)
     wait_bound(client, namespace, high)
     assert sorted(nodes_bound(client, namespace)) == high
 
