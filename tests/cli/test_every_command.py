@@ -2,11 +2,10 @@
 
 import os
 import signal
-import subprocess
-import sys
 
 import pytest
 from tests.cli.test_main import ROOT, exit_code, shell
+from tests.preloaded import Preloaded
 
 CLUSTER = ROOT / "examples" / "cluster" / "worked-example.yaml"
 WRITING = [
@@ -35,27 +34,39 @@ WRITING = [
 """Commands that write to standard output, each in its way."""
 
 
+@pytest.fixture(scope="module")
+def preloaded():
+    modules = ("config.load", "doctor.checkup", "plan.plan", "replay.replay", "simulate.simulator", "web.serve")
+    with Preloaded("bayplan.cli", *(f"bayplan.{module}" for module in modules), "rich.progress") as preloaded:
+        yield preloaded
+
+
+@pytest.fixture
+def ran(preloaded, tmp_path):
+    """Run a command whose standard output is a file descriptor, which is then closed."""
+
+    def ran(command, stdout):
+        with (tmp_path / "err").open("w+") as stderr:
+            running = preloaded.start(
+                command.split(), stdout=stdout, stderr=stderr.fileno(), environment=os.environ, directory=ROOT
+            )
+            os.close(stdout)
+            return running.wait(180), (tmp_path / "err").read_text()
+
+    return ran
+
+
 @pytest.mark.parametrize("command", WRITING)
-def test_a_full_disk_is_one_line_and_exit_code_1(command):
-    ran = shell(f"{command} >/dev/full")
-    assert (ran.returncode, ran.stderr) == (1, "bayplan: standard output: No space left on device\n")
+def test_a_full_disk_is_one_line_and_exit_code_1(ran, command):
+    ended = ran(command, os.open("/dev/full", os.O_WRONLY))
+    assert ended == (1, "bayplan: standard output: No space left on device\n")
 
 
 @pytest.mark.parametrize("command", [each for each in WRITING if "--help" not in each or each == "--help"])
-def test_a_reader_that_goes_away_ends_the_command_without_a_word(command):
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(ran, command):
     reading, writing = os.pipe()
     os.close(reading)
-    ran = subprocess.run(
-        [sys.executable, "-m", "bayplan", *command.split()],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(ROOT / "operator")},
-        stdout=writing,
-        stderr=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-    os.close(writing)
-    assert (ran.returncode, ran.stderr) == (1, "")
+    assert ran(command, writing) == (1, "")
 
 
 @pytest.mark.parametrize("command", ["--version", "config show", f"simulate --cluster {CLUSTER}", "completion fish"])
