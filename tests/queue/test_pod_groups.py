@@ -310,6 +310,19 @@ def test_a_least_number_that_nobody_reaches_only_waits(scene):
     assert scene.message("a") == TOO_FEW
 
 
+def test_the_most_important_member_that_is_left_stands_for_a_group_of_the_crd(scene):
+    scene.set_group(crd=True, least=1)
+    for name, priority in (("a", 0), ("b", 4), ("c", 5), ("d", 5)):
+        scene.queue.add(make_pod_info(name, uid=name, labels={POD_GROUP_LABEL: "g"}, priority=priority))
+    entity = scene.pop_group()
+    scene.fail_round(entity)
+    priorities = []
+    for name in ("c", "d", "b"):
+        scene.queue.delete(name)
+        priorities.append(entity.pod_info.priority)
+    assert priorities == [5, 4, 0]
+
+
 def test_members_that_open_their_gates_one_by_one_are_asked_once_each(scene):
     scene.set_group(least=1)
     for number in range(300):

@@ -158,11 +158,11 @@ class QueuedGroups:
         elif entity.in_round:
             del entity.late[uid]
         else:
-            del entity.members[uid]
+            member = entity.members.pop(uid)
             entity.gated.pop(uid, None)
             if entity.members:
                 if entity.lead == uid:
-                    entity.rank()
+                    entity.rank(member.pod_info.priority)
                 self._requeue(entity)
             else:
                 self._close(entity)

@@ -84,10 +84,11 @@ class QueuedPodGroup(QueuedEntity):
         else:
             self.gated[member.uid] = status
 
-    def rank(self) -> None:
-        """Have the most important member stand for the group."""
-        lead = max((each.pod_info for each in self.members.values()), key=lambda pod: pod.priority)
-        self.stand(lead)
+    def rank(self, most: int | None = None) -> None:
+        """Have the most important member stand for the group; none is of a higher priority than `most`."""
+        pods = (each.pod_info for each in self.members.values())
+        lead = next((each for each in pods if each.priority == most), None)
+        self.stand(lead or max((each.pod_info for each in self.members.values()), key=lambda pod: pod.priority))
 
     def stand(self, lead: PodInfo) -> None:
         """Have this member stand for the group, at the group's priority."""
