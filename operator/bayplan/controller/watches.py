@@ -23,10 +23,10 @@ from bayplan.scheduler.event_handlers import (
     ListerEvents,
     NodeEvents,
     ObservedHandler,
+    PodGroupEvents,
     foreign_nominations_selector,
 )
 from bayplan.scheduler.kubelet_rejections import REJECTED_PODS, FailedPod, KubeletRejections, NodeBackoff
-from bayplan.scheduler.pod_group_events import PodGroupEvents
 from bayplan.scheduler.shadow import Shadow, ShadowNodes
 from bayplan.server.health import HealthChecks
 from bayplan.server.state import WatchState

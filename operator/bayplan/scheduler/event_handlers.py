@@ -9,13 +9,17 @@ from typing import Generic, TypeVar
 from bayplan.api.meta_objects import key_of
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
+from bayplan.api.pod_group_objects import PodGroup
 from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import escape_field_value
 from bayplan.cache.cache import Cache, is_finished
+from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import Lister
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event, node_changes
+from bayplan.groups.pod_group import read_pod_group
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -212,6 +216,34 @@ class ForeignNominationEvents(Handler[Pod]):
         """The pod was bound, deleted, or is nominated no more."""
         self.queue.withdraw(pod.metadata.uid)
         self.wake()
+
+
+@dataclass(eq=False)
+class PodGroupEvents(Handler[PodGroup]):
+    """Keeps the groups of one source, and whether pods are grouped by it at all; `on_gone` receives a group's UID."""
+
+    queue: SchedulingQueue
+    groups: PodGroups
+    source: GroupSource
+    wake: Callable[[], None]
+    on_gone: Callable[[str], None]
+
+    def on_add(self, obj: PodGroup) -> None:
+        """A group appeared or changed: how many start together, or what is said of it."""
+        self.queue.set_group(read_pod_group(obj, self.source))
+        self.wake()
+
+    def on_delete(self, obj: PodGroup) -> None:
+        """A group went away; its members wait for another of its name."""
+        self.queue.remove_group(read_pod_group(obj, self.source).key)
+        self.on_gone(obj.metadata.uid)
+        self.wake()
+
+    def on_synced(self) -> None:
+        """All groups there were at the start are known, so the API server serves them."""
+        if self.groups.serve(self.source):
+            self.queue.regroup()
+            self.wake()
 
 
 class ListerEvents(Generic[T]):
