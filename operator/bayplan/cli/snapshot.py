@@ -1,12 +1,13 @@
 """`bayplan snapshot`: what decisions depend on in a live cluster, as a file."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import click
+from click.exceptions import Exit
 
-from bayplan.cli.answered import written
+from bayplan.cli import FAILED
 from bayplan.cli.cluster_source import take
 from bayplan.cli.flags import OUTPUT_FILE, command
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, flag
@@ -54,3 +55,21 @@ def snapshot(flags: _Flags) -> None:
     shown = written(flags.output, pieces(taken, redact=flags.redact, kept_labels=flags.keep_label))
     counts = ", ".join(f"{count} {kind}" for kind, count in taken.counts.items())
     click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)
+
+
+def written(output: str, pieces: Iterable[bytes]) -> str:
+    """Write the pieces to `output` and return what messages call that; where it cannot be, end with one line."""
+    from bayplan.config.errors import quote_unprintable  # noqa: PLC0415
+    from bayplan.snapshot.snapshot import STDOUT, write  # noqa: PLC0415
+
+    shown = "standard output" if output == STDOUT else quote_unprintable(output)
+    try:
+        write(output, pieces)
+    except (OSError, ValueError) as error:
+        if output == STDOUT or isinstance(error, BrokenPipeError):
+            raise
+        # A name with a null byte is a ValueError.
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        click.echo(f"{shown}: cannot be written: {reason}", err=True)
+        raise Exit(FAILED) from None
+    return shown
