@@ -224,8 +224,7 @@ class GroupItem(_Answer, frozen=True):
 
     `fit` counts those on nodes and those that would find one now. Where these are too few, `first_without` is the first
     that finds none and `missing` says why, or `fit` is None and `message` says what keeps all of them from being tried.
-    `evicts` are the
-    pods that would end to make it whole, and `preemption` says why there are none, or how many.
+    `evicts` are the pods that would end to make it whole, and `preemption` says why there are none, or how many.
     """
 
     kind: str

@@ -47,9 +47,8 @@ class _Write(msgspec.Struct, frozen=True, gc=False):
 class _Pod(msgspec.Struct, eq=False):
     """The status patches of one pod: one is under way at a time, and all that came since wait as one other.
 
-    Between two tries a write waits like any other. `turn` is there while it waits for its turn or is under way,
-    `is_sent` from its turn to the end of that try. `binds` begin the pod's binds, which wait for that. What waits when
-    the pod is about to be bound says why it could not be: that is obsolete, and never sent.
+    `turn` is there while a patch waits for its turn or is under way, `is_sent` from its turn to the end of that try.
+    `binds` begin the pod's binds, which wait for that end.
     """
 
     uid: str
