@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.bayplan_args import PlacementChoice, TopologyPlacementGeneratorArgs
 from bayplan.config.load import default_configuration
-from bayplan.config.own_args import PlacementChoice, TopologyPlacementGeneratorArgs
 from bayplan.groups.pod_group import PodGroup
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.cluster_objects import ClusterObjects

@@ -9,6 +9,7 @@ import yaml
 from tests.config.configurations import ALL_PLUGINS, POLICY, V1, affinity, complaints, fit, load, profile_with_args
 
 from bayplan.api.objects import NodeAffinity, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
+from bayplan.config.bayplan_args import DefaultPreemptionArgs
 from bayplan.config.connections import (
     ClientConnection,
     Extender,
@@ -17,7 +18,6 @@ from bayplan.config.connections import (
     LeaderElection,
 )
 from bayplan.config.convert import to_effective_yaml
-from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import (
     DynamicResourcesArgs,
     InterPodAffinityArgs,

@@ -32,8 +32,8 @@ from bayplan.api.meta_objects import key_of
 from bayplan.api.objects import Node, Pod
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.bayplan_args import DefaultPreemptionArgs
 from bayplan.config.load import load_configuration
-from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import Profile, SchedulerConfiguration
 from bayplan.framework.interface import CycleState
 from bayplan.framework.runtime import Framework

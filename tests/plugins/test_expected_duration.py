@@ -12,7 +12,7 @@ from tests.reference.scores import expected_duration
 
 from bayplan.api.meta_objects import Annotations
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.own_args import ExpectedDurationArgs
+from bayplan.config.bayplan_args import ExpectedDurationArgs
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.expected_duration import KEPT_BYTES, ExpectedDuration, PodDurations
 from bayplan.simulate.cluster_objects import ClusterObjects

@@ -6,9 +6,9 @@ from tests.config.configurations import V1, load
 from tests.plugins.scenes import Scene, sign
 from tests.reference.filters import node_headroom
 
+from bayplan.config.bayplan_args import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.config.convert import to_effective
 from bayplan.config.errors import ConfigurationError
-from bayplan.config.own_args import NodeHeadroomArgs, ResourceHeadroom
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.node_headroom import NodeHeadroom
 from bayplan.simulate.cluster_objects import ClusterObjects

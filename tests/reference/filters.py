@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bayplan.api.objects import LabelSelector, Node, NodeSelectorRequirement, NodeSelectorTerm, Pod, Taint, Toleration
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
-from bayplan.config.own_args import NodeHeadroomArgs
+from bayplan.config.bayplan_args import NodeHeadroomArgs
 from bayplan.config.types import NodeAffinityArgs, NodeResourcesFitArgs
 
 Labels = Mapping[str, str]

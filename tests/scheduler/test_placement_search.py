@@ -11,9 +11,9 @@ from tests.group_builders import make_pod_group
 from tests.scheduler.group_scene import LARGE, GroupScene, nodes_of, told
 
 from bayplan.cache.group_members import POD_GROUP_LABEL
+from bayplan.config.bayplan_args import PlacementChoice, TopologyPlacementGeneratorArgs, WhenUnsatisfiable
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
-from bayplan.config.own_args import PlacementChoice, TopologyPlacementGeneratorArgs, WhenUnsatisfiable
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.pod_group_round import RoundStatus
 

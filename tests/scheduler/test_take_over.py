@@ -14,8 +14,8 @@ from tests.plugins.volume_scenes import claim, delayed_class, pod_with, volume
 from tests.scheduler.scene import Binder, Scene
 from tests.waiting import until
 
+from bayplan.config.bayplan_args import DefaultPreemptionArgs
 from bayplan.config.load import default_configuration
-from bayplan.config.own_args import DefaultPreemptionArgs
 from bayplan.config.types import (
     NodeResourcesFitArgs,
     PluginEntry,

@@ -13,8 +13,8 @@ from tests.simulate.test_simulator import simulator
 from bayplan.api.objects import ObjectMeta
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.bayplan_args import PDBPolicy
 from bayplan.config.load import default_configuration
-from bayplan.config.own_args import PDBPolicy
 from bayplan.framework.interface import PostFilterResult
 from bayplan.framework.status import SUCCESS
 from bayplan.scheduler.decision import FitError

@@ -6,7 +6,7 @@ from functools import cache
 from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
-from bayplan.api.quantity import QuantityError, milli
+from bayplan.config.bayplan_args import BAYPLAN_DECODERS
 from bayplan.config.errors import (
     FieldError,
     child,
@@ -16,17 +16,9 @@ from bayplan.config.errors import (
     item,
     required,
 )
-from bayplan.config.fields import Fields, required_name
+from bayplan.config.fields import Fields
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
-from bayplan.config.own_args import (
-    DefaultPreemptionArgs,
-    ExpectedDurationArgs,
-    NodeHeadroomArgs,
-    ResourceHeadroom,
-    TopologyPlacementGeneratorArgs,
-)
 from bayplan.config.settings import OWN, broken_rules, camel_case
-from bayplan.config.strategies import STRATEGY_DECODERS
 from bayplan.config.types import (
     DEFAULT_RESOURCES,
     DEFAULT_STORAGE_SHAPE,
@@ -202,53 +194,15 @@ def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
     return args
 
 
-def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
-    args = fields.build(DefaultPreemptionArgs)
-    percentage, absolute = "minCandidateNodesPercentage", "minCandidateNodesAbsolute"
-    if args.min_candidate_nodes_percentage == args.min_candidate_nodes_absolute == 0:
-        fields.invalid(percentage, 0, f"cannot be zero at the same time as {absolute}")
-        fields.invalid(absolute, 0, f"cannot be zero at the same time as {percentage}")
-    return args
-
-
-def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
-    seen: set[str] = set()
-
-    def decode(each: Fields) -> ResourceHeadroom:
-        # A quantity may be a number, as on pods.
-        is_number = type(each.raw("amount")) in (int, float)
-        amount = each.raw("amount") if is_number else each.string("amount")
-        kept = each.build(ResourceHeadroom, name=required_name(each), amount=str(amount or ""))
-        if kept.name in seen:
-            each.errors.append(duplicate(each.at("name"), kept.name))
-        seen.add(kept.name)
-        if kept.percentage and kept.amount:
-            each.forbid("amount", "may not be given together with percentage")
-        try:
-            if not milli(kept.amount.replace("-", "?") or 0) and each.raw("percentage") in (None, 0):
-                each.errors.append(required(each.path, "nothing is kept free without a percentage or an amount"))
-        except QuantityError:
-            each.invalid("amount", kept.amount, "must be a quantity such as 500m or 2Gi, and not negative")
-        return kept
-
-    resources = fields.objects("resources", decode)
-    default = NodeHeadroomArgs()
-    return fields.build(NodeHeadroomArgs, resources=resources or default.resources)
-
-
 _DECODERS: Final[Mapping[str, Callable[[Fields], PluginArgs]]] = {
-    "DefaultPreemption": _default_preemption,
     "DynamicResources": _dynamic_resources,
-    "ExpectedDuration": lambda fields: fields.build(ExpectedDurationArgs),
     "InterPodAffinity": lambda fields: fields.build(InterPodAffinityArgs),
     "NodeAffinity": lambda fields: NodeAffinityArgs(fields.optional("addedAffinity", decode_node_affinity)),
-    "NodeHeadroom": _node_headroom,
     "NodeResourcesBalancedAllocation": _balanced_allocation,
     "NodeResourcesFit": _node_resources_fit,
     "PodTopologySpread": _pod_topology_spread,
-    "TopologyPlacementGenerator": lambda fields: fields.build(TopologyPlacementGeneratorArgs),
     "VolumeBinding": _volume_binding,
-    **STRATEGY_DECODERS,
+    **BAYPLAN_DECODERS,
 }
 TAKE_ARGUMENTS: Final = _DECODERS.keys()
 """The plugins that take arguments."""

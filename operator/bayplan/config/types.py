@@ -11,15 +11,10 @@ from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from bayplan.api.objects import NodeAffinity, TopologySpreadConstraint
+from bayplan.config.bayplan_args import BayplanArgs
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
-from bayplan.config.own_args import (
-    DefaultPreemptionArgs,
-    ExpectedDurationArgs,
-    NodeHeadroomArgs,
-    TopologyPlacementGeneratorArgs,
-)
 from bayplan.config.settings import (
     NOT_NEGATIVE_DURATION,
     OWN,
@@ -30,7 +25,6 @@ from bayplan.config.settings import (
     each_is,
     within,
 )
-from bayplan.config.strategies import StrategyArgs
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"
@@ -218,11 +212,7 @@ PluginArgs = (
     | PodTopologySpreadArgs
     | VolumeBindingArgs
     | DynamicResourcesArgs
-    | DefaultPreemptionArgs
-    | ExpectedDurationArgs
-    | NodeHeadroomArgs
-    | StrategyArgs
-    | TopologyPlacementGeneratorArgs
+    | BayplanArgs
     | OpaqueArgs
 )
 

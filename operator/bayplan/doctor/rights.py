@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from bayplan.config.own_args import DefaultPreemptionArgs, PDBPolicy
+from bayplan.config.bayplan_args import DefaultPreemptionArgs, PDBPolicy
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.doctor.finding import Finding
 

@@ -15,9 +15,9 @@ from bayplan.cache.incremental_view import PodView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.config.bayplan_args import ExpectedDurationArgs
 from bayplan.config.errors import quote
 from bayplan.config.fields import parse_duration
-from bayplan.config.own_args import ExpectedDurationArgs
 from bayplan.framework.candidate import start_time
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, Traits

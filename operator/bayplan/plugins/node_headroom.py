@@ -10,7 +10,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
-from bayplan.config.own_args import NodeHeadroomArgs
+from bayplan.config.bayplan_args import NodeHeadroomArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     ASSIGNED_POD_SCALE_DOWN,

@@ -9,7 +9,7 @@ from tests.config.configurations import V1, complaints, load
 from tests.plugins.scenes import Scene, sign
 from tests.reference.strategies import fragmentation_decrease, typical_pods
 
-from bayplan.config.strategies import NodeResourcesFragmentationArgs, WeightedResource
+from bayplan.config.bayplan_args import NodeResourcesFragmentationArgs, WeightedResource
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.node_resources.node_resources_fragmentation import (
     MOST_GONE,

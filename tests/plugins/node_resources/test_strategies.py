@@ -9,8 +9,7 @@ from tests.plugins.scenes import Scene, sign
 from tests.reference.strategies import fit_plus, least_remainder, scarce_resource_avoidance
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.convert import to_effective
-from bayplan.config.strategies import (
+from bayplan.config.bayplan_args import (
     AllocationType,
     NodeResourcesFitPlusArgs,
     NodeResourcesLeastRemainderArgs,
@@ -18,6 +17,7 @@ from bayplan.config.strategies import (
     ScarceResourceAvoidanceArgs,
     WeightedResource,
 )
+from bayplan.config.convert import to_effective
 from bayplan.framework.interface import CycleState
 from bayplan.plugins.node_resources.node_resources_fit_plus import NodeResourcesFitPlus
 from bayplan.plugins.node_resources.node_resources_least_remainder import NodeResourcesLeastRemainder

@@ -7,7 +7,7 @@ from tests.config.configurations import V1, load
 from tests.plugins.scenes import Scene
 from tests.reference.strategies import topology_most_allocated
 
-from bayplan.config.strategies import TopologyMostAllocatedArgs, WeightedResource
+from bayplan.config.bayplan_args import TopologyMostAllocatedArgs, WeightedResource
 from bayplan.plugins.node_resources.topology_most_allocated import TopologyMostAllocated
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator

@@ -13,8 +13,8 @@ from tests.plugins.preemption.worlds import NOW, World, make_budget
 from tests.plugins.scenes import spread
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.config.bayplan_args import DefaultPreemptionArgs, PDBPolicy
 from bayplan.config.load import default_configuration
-from bayplan.config.own_args import DefaultPreemptionArgs, PDBPolicy
 from bayplan.explain.trace import trace_of
 from bayplan.framework.candidate import deciding_criterion, start_time
 from bayplan.scheduler.decision import FitError, Placement

@@ -8,7 +8,7 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.strategies import AllocationType, NodeResourcesFitPlusArgs, WeightedResource
+from bayplan.config.bayplan_args import AllocationType, NodeResourcesFitPlusArgs, WeightedResource
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Reads, ResourceScore, Traits
 from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, resource_columns, what_counts

@@ -11,7 +11,7 @@ from bayplan.cache.incremental_view import PodView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.config.strategies import NodeResourcesFragmentationArgs
+from bayplan.config.bayplan_args import NodeResourcesFragmentationArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, Traits
 from bayplan.plugins.node_resources.node_resources_least_remainder import LargestAmounts, share_of

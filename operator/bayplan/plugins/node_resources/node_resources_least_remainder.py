@@ -9,7 +9,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.strategies import NodeResourcesLeastRemainderArgs, WeightedResource
+from bayplan.config.bayplan_args import NodeResourcesLeastRemainderArgs, WeightedResource
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, ResourceScore, Traits
 from bayplan.plugins.node_resources.resource_scoring import resource_columns, what_counts

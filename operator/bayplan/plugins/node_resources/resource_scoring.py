@@ -12,7 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS, is_scalar
-from bayplan.config.strategies import WeightedResource
+from bayplan.config.bayplan_args import WeightedResource
 from bayplan.config.types import ResourceSpec, ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.plugins.node_resources.device_amounts import DeviceAmounts

@@ -9,7 +9,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
-from bayplan.config.strategies import ScarceResourceAvoidanceArgs
+from bayplan.config.bayplan_args import ScarceResourceAvoidanceArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Reads, Traits
 

@@ -9,7 +9,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.strategies import TopologyMostAllocatedArgs
+from bayplan.config.bayplan_args import TopologyMostAllocatedArgs
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.status import Reads, Traits
 from bayplan.plugins.node_resources.resource_scoring import resource_columns, share_of, sums_of

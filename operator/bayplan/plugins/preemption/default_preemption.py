@@ -10,7 +10,7 @@ from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.own_args import DefaultPreemptionArgs, PDBPolicy
+from bayplan.config.bayplan_args import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status, Traits

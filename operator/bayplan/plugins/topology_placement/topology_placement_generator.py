@@ -12,7 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.own_args import PlacementChoice, TopologyPlacementGeneratorArgs, WhenUnsatisfiable
+from bayplan.config.bayplan_args import PlacementChoice, TopologyPlacementGeneratorArgs, WhenUnsatisfiable
 from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.framework.status import Traits
 from bayplan.groups.pod_group import PodGroup
