@@ -23,7 +23,7 @@ from bayplan.api.objects import (
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins, merge_plugins
+from bayplan.config.plugin_sets import DEFAULT_PLUGINS, IMPLEMENTED_PLUGINS, merge_plugins
 from bayplan.config.types import (
     BalanceMeasure,
     NodeAffinityArgs,
@@ -269,7 +269,7 @@ def profiles(draw: st.DrawFn) -> Profile:
     left_out = draw(st.one_of(_few([[], ["ImageLocality"]]), st.lists(_few(OPTIONAL), max_size=5, unique=True)))
     weights = draw(st.lists(st.tuples(_few(SCORED), _few([1, 5, 50])), max_size=2, unique_by=lambda pair: pair[0]))
     plugins = merge_plugins(
-        default_plugins(IMPLEMENTED_PLUGINS),
+        DEFAULT_PLUGINS,
         Plugins(
             multi_point=PluginSet(disabled=tuple(PluginEntry(name) for name in (*left_out, "DefaultPreemption"))),
             score=PluginSet(enabled=tuple(PluginEntry(*pair) for pair in weights if pair[0] not in left_out)),
@@ -281,7 +281,7 @@ def profiles(draw: st.DrawFn) -> Profile:
 def default_profile() -> Profile:
     """The default plugins with their default arguments."""
     args = {name: args for name in IMPLEMENTED_PLUGINS if (args := default_args(name)) is not None}
-    return Profile(plugins=default_plugins(IMPLEMENTED_PLUGINS), plugin_config=args)
+    return Profile(plugins=DEFAULT_PLUGINS, plugin_config=args)
 
 
 @st.composite

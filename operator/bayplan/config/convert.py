@@ -18,7 +18,7 @@ from bayplan.config.bounded_yaml import resolve_scalar
 from bayplan.config.connections import Extender, ExtenderManagedResource, ExtenderTLSConfig
 from bayplan.config.fields import format_duration
 from bayplan.config.plugin_args import default_args
-from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, default_plugins
+from bayplan.config.plugin_sets import DEFAULT_PLUGINS
 from bayplan.config.settings import OWN, camel_case, settings_of
 from bayplan.config.types import (
     API_VERSION,
@@ -42,11 +42,9 @@ _SPARSE: Final = (Extender, ExtenderTLSConfig, ExtenderManagedResource)
 """Whose empty fields are left out, since most of them are empty."""
 
 
-def to_minimal_yaml(
-    configuration: SchedulerConfiguration, *, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS
-) -> str:
+def to_minimal_yaml(configuration: SchedulerConfiguration) -> str:
     """Only what differs from the defaults; `bayplan config convert` prints it."""
-    return _dump(_Writer(known_plugins, full=False).configuration(configuration))
+    return _dump(_Writer(full=False).configuration(configuration))
 
 
 def to_effective_yaml(configuration: SchedulerConfiguration) -> str:
@@ -56,14 +54,13 @@ def to_effective_yaml(configuration: SchedulerConfiguration) -> str:
 
 def to_effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
     """The same as plain values."""
-    return _Writer(frozenset(), full=True).configuration(configuration)
+    return _Writer(full=True).configuration(configuration)
 
 
 class _Writer:
     """Turns configurations into plain values in the order of the documentation."""
 
-    def __init__(self, known_plugins: frozenset[str], *, full: bool) -> None:
-        self._known = known_plugins
+    def __init__(self, *, full: bool) -> None:
         self._full = full
 
     def configuration(self, configuration: SchedulerConfiguration) -> dict[str, Any]:
@@ -88,7 +85,7 @@ class _Writer:
         return plain
 
     def _plugins(self, plugins: Plugins) -> dict[str, Any]:
-        defaults = Plugins() if self._full else default_plugins(self._known)
+        defaults = Plugins() if self._full else DEFAULT_PLUGINS
         plain = {}
         for attribute, key in PLUGIN_SET_KEYS.items():
             own: PluginSet = getattr(plugins, attribute)

@@ -116,9 +116,7 @@ def load_configuration(
     return configuration
 
 
-def default_configuration(
-    *, scheduler_name: str | None = None, known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS
-) -> SchedulerConfiguration:
+def default_configuration(*, scheduler_name: str | None = None) -> SchedulerConfiguration:
     """What bayplan does without a file: one profile, `bayplan` unless named, that packs by cpu and memory.
 
     Pods without constraints of their own are not spread (docs/adr/0023-what-packs-does-not-spread.md).
@@ -129,7 +127,7 @@ def default_configuration(
     if scheduler_name == "":
         raise ConfigurationError([required("--scheduler-name")])
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
-    profile = make_profile(None, {}, known_plugins)
+    profile = make_profile(None, {})
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     unspread = PodTopologySpreadArgs(defaulting_type=PodTopologySpreadDefaulting.LIST)
     config = {**profile.plugin_config, "NodeResourcesFit": packing, "PodTopologySpread": unspread}

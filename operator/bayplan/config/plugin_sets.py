@@ -8,7 +8,6 @@ framework.go (expandMultiPointPlugins, getValidScoreWeights).
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
 from typing import Final
 
 from bayplan.config.errors import ConfigurationError, FieldError, child, item, quote
@@ -94,11 +93,8 @@ IMPLEMENTED_PLUGINS: Final = (
 """The plugins bayplan has."""
 
 
-@cache
-def default_plugins(known_plugins: frozenset[str]) -> Plugins:
-    """The default set, cut to what is known."""
-    enabled = tuple(entry for entry in UPSTREAM_DEFAULT_PLUGINS if entry.name in known_plugins)
-    return Plugins(multi_point=PluginSet(enabled=enabled))
+DEFAULT_PLUGINS: Final = Plugins(multi_point=PluginSet(enabled=UPSTREAM_DEFAULT_PLUGINS))
+"""What a profile begins with that says nothing: bayplan has all of kube-scheduler's default plugins."""
 
 
 Extends = Callable[[str, str], bool]

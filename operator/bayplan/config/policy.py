@@ -66,7 +66,6 @@ def _renamed(value: Mapping[str, Any], kind: type) -> dict[str, Any]:
     return {names.get(key.casefold(), key): each for key, each in value.items()}
 
 
-_NOT_IMPLEMENTED: Final = "is not implemented in this version of bayplan"
 _ALWAYS: Final = frozenset(("SchedulingGates", "PrioritySort", "DefaultPreemption", "DefaultBinder"))
 _FILTERS: Final = frozenset(plugin for each in PREDICATES.values() for plugin in each.plugins)
 # VolumeBinding scores today, and no priority of 1.16 did.
@@ -79,8 +78,7 @@ def decode_policy(fields: Fields, hard_pod_affinity_weight: int | None = None) -
     What the policy says and today's plugins do otherwise is noted. `hard_pod_affinity_weight` is what counts where
     the policy has no `hardPodAffinitySymmetricWeight`.
     """
-    known = fields.reading.known
-    reader = _Reader(known, fields.reading.notes)
+    reader = _Reader(fields.reading.notes)
     # Filters run until one rejects the node, whatever this is: it only changed how much was reported.
     if fields.boolean("alwaysCheckAllPredicates"):
         fields.note("alwaysCheckAllPredicates", "has no effect: the first filter that rejects is named")
@@ -91,7 +89,7 @@ def decode_policy(fields: Fields, hard_pod_affinity_weight: int | None = None) -
     fields.errors += validate_extenders(extenders)
     selection = reader.selection
     selection.settle(fields.errors, fields.reading.notes)
-    profile = make_profile(_plugins(selection, known), selection.plugin_config(weight), known)
+    profile = make_profile(_plugins(selection), selection.plugin_config(weight))
     return SchedulerConfiguration(profiles=(profile,), extenders=extenders)
 
 
@@ -122,15 +120,14 @@ class _Listed:
 class _Reader:
     """Reads what a policy lists into a selection."""
 
-    def __init__(self, known: frozenset[str], notes: list[FieldNote]) -> None:
+    def __init__(self, notes: list[FieldNote]) -> None:
         self.selection = Selection()
-        self._known = known
         self._notes = notes
 
     def predicates(self, fields: Fields) -> None:
         """Read `predicates`, or take the defaults where there are none."""
         defaults = MANDATORY_PREDICATES if fields.has("predicates") else DEFAULT_PREDICATES
-        self.selection.filters |= {plugin for name in defaults for plugin in PREDICATES[name].plugins} & self._known
+        self.selection.filters |= {plugin for name in defaults for plugin in PREDICATES[name].plugins}
 
         def by_name(each: Fields, name: str) -> _Take:
             plugins = self._successors(each, name, PREDICATES)
@@ -143,8 +140,7 @@ class _Reader:
         """Read `priorities`, or take the defaults where there are none."""
         if not fields.has("priorities"):
             for name in DEFAULT_PRIORITIES:
-                if self._known.issuperset(PRIORITIES[name].plugins):
-                    self._take(name, "priorities", 1)
+                self._take(name, "priorities", 1)
             return
 
         def by_name(each: Fields, name: str) -> _Take:
@@ -224,12 +220,11 @@ class _Reader:
 
     def _usable(self, fields: Fields, key: str, successor: Successor, value: str = "") -> bool:
         """Whether the successor can be taken; says what there is to say of it."""
-        detail = successor.refused or ("" if self._known.issuperset(successor.plugins) else _NOT_IMPLEMENTED)
-        if detail:
+        if successor.refused:
             if value:
-                fields.invalid(key, value, detail)
+                fields.invalid(key, value, successor.refused)
             else:
-                fields.forbid(key, detail)
+                fields.forbid(key, successor.refused)
             return False
         if successor.note:
             fields.note(key, f"{value}: {successor.note}" if value else successor.note)
@@ -264,13 +259,11 @@ def _argument(each: Fields, supported: Mapping[str, Successor]) -> str | None:
     return ""
 
 
-def _plugins(selection: Selection, known: frozenset[str]) -> Plugins:
+def _plugins(selection: Selection) -> Plugins:
     """Everything listed at multiPoint, held back from the kind of point it is not listed for."""
     scores = selection.weights.keys()
     enabled = []
     for entry in UPSTREAM_DEFAULT_PLUGINS:
-        if entry.name not in known:
-            continue
         if entry.name in scores:
             enabled.append(PluginEntry(entry.name, selection.weights[entry.name]))
         elif entry.name in selection.filters or entry.name in _ALWAYS:

@@ -16,11 +16,11 @@ from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.fields import Fields, Reading, required_name
 from bayplan.config.plugin_args import TAKE_ARGUMENTS, decode_args, default_args
 from bayplan.config.plugin_sets import (
+    DEFAULT_PLUGINS,
     FORMER_PLUGINS,
     OWN_PLUGINS,
     REMOVED_PLUGINS,
     UPSTREAM_PLUGINS,
-    default_plugins,
     merge_plugins,
 )
 from bayplan.config.types import (
@@ -63,7 +63,7 @@ def _profiles(fields: Fields) -> tuple[Profile, ...]:
     default_name = DEFAULT_SCHEDULER_NAME if not isinstance(listed, list) or len(listed) <= 1 else ""
     profiles = fields.objects("profiles", lambda profile: _profile(profile, default_name))
     if not profiles:
-        return (replace(make_profile(None, {}, fields.reading.known), scheduler_name=default_name),)
+        return (replace(make_profile(None, {}), scheduler_name=default_name),)
     names: set[str] = set()
     for index, profile in enumerate(profiles):
         if profile.scheduler_name in names and profile.scheduler_name:
@@ -80,16 +80,14 @@ def _profile(fields: Fields, default_name: str) -> Profile:
     name = fields.string("schedulerName")
     if name == "" or (not default_name and not fields.has("schedulerName")):
         fields.require("schedulerName")
-    profile = make_profile(fields.optional("plugins", _plugins), decode_plugin_config(fields), fields.reading.known)
+    profile = make_profile(fields.optional("plugins", _plugins), decode_plugin_config(fields))
     shown = default_name if name is None else name
     return fields.build(Profile, scheduler_name=shown, plugins=profile.plugins, plugin_config=profile.plugin_config)
 
 
-def make_profile(custom: Plugins | None, given: Mapping[str, PluginArgs], known: frozenset[str]) -> Profile:
+def make_profile(custom: Plugins | None, given: Mapping[str, PluginArgs]) -> Profile:
     """A profile of the default plugins merged with `custom` ones, and their arguments, of which some are `given`."""
-    plugins = default_plugins(known)
-    if custom is not None:
-        plugins = merge_plugins(plugins, custom)
+    plugins = DEFAULT_PLUGINS if custom is None else merge_plugins(DEFAULT_PLUGINS, custom)
     return Profile(plugins=plugins, plugin_config=complete_plugin_config(plugins, given))
 
 

@@ -131,7 +131,7 @@ def _algorithm(fields: Fields, hard_weight: int | None) -> SchedulerConfiguratio
             source.note("policy", "is not read, as a provider is named")
         elif source.has("policy"):
             found = _policy(source, hard_weight)
-    profile = make_profile(fields.optional("plugins", _plugins), decode_plugin_config(fields), fields.reading.known)
+    profile = make_profile(fields.optional("plugins", _plugins), decode_plugin_config(fields))
     if found is not None:
         for key in ("plugins", "pluginConfig"):
             if fields.raw(key):
