@@ -41,6 +41,7 @@ from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, p
 
 logger = logging.getLogger(__name__)
 
+_ATTEMPTS_WITHOUT_CHANGE: Final = 20
 _MOST_TRACES: Final = 64
 """Of how many members of a group the verdicts of all nodes are told: they are there all at once."""
 
@@ -54,9 +55,8 @@ class Simulator:
     clock stands at the latest time that any pod names. So the same objects always give the same report, but for the
     measured times, which `clock` (seconds) gives.
 
-    It always ends. Pods are placed and evicted a limited number of times; when all that wait were tried
-    `attempts_without_change` times each since the last of these, as only a plugin from outside can bring about,
-    nothing more is tried.
+    It always ends. Pods are placed and evicted a limited number of times; when all that wait were tried twenty times
+    each since the last of these, as only a plugin from outside can bring about, nothing more is tried.
 
     It may begin with a cluster that is there already: `cache` and `nominator` are its own from then on, and the clock
     stands at `moment`, in seconds since the epoch, or later.
@@ -73,18 +73,16 @@ class Simulator:
         configuration: SchedulerConfiguration,
         *,
         clock: Callable[[], float] = time.perf_counter,
-        attempts_without_change: int = 20,
         cache: Cache | None = None,
         nominator: Nominator | None = None,
         moment: float = 0.0,
         reports: bool = True,
     ) -> None:
         self._clock = clock
-        self._attempts_without_change = attempts_without_change
         self._unchanged = self._changes = 0
         self._changes_at_round: int | None = None
         """At the end of the first round that failed since groups were last let try again."""
-        self._most_unchanged = attempts_without_change
+        self._most_unchanged = _ATTEMPTS_WITHOUT_CHANGE
         self.seconds = 0.0
         """How long all decisions so far took together."""
         self.cache = Cache() if cache is None else cache
@@ -165,7 +163,7 @@ class Simulator:
             self.queue.add(pod)
             self._pending[pod.uid] = pod
         self._changed()
-        self._most_unchanged = self._attempts_without_change * (len(self._pending) + 1)
+        self._most_unchanged = _ATTEMPTS_WITHOUT_CHANGE * (len(self._pending) + 1)
 
     def _add_groups(self, objects: ClusterObjects) -> None:
         for source in sorted(objects.group_sources | {group.key.source for group in objects.pod_groups}):

@@ -208,14 +208,12 @@ async def serve(
     inspector: Inspector,
     listening: socket.socket,
     opened: Callable[[str], None],
-    *,
-    ended: asyncio.Event | None = None,
 ) -> None:
-    """Serve the page of `source`, of which `inspector` answers questions, until SIGINT, SIGTERM or `ended`.
+    """Serve the page of `source`, of which `inspector` answers questions, until SIGINT or SIGTERM.
 
     `opened` is called with the address once the page can be had.
     """
-    ended = asyncio.Event() if ended is None else ended
+    ended = asyncio.Event()
     guard = Guard(listening.getsockname()[1])
     updates = Updates(inspector, page=source.page)
     runner = web.AppRunner(

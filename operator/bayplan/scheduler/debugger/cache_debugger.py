@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,6 +24,8 @@ logger = logging.getLogger(__name__)
 
 _NOT_FOUND = 404
 _TIMEOUT_SECONDS = 60.0
+_PAUSE_SECONDS = 5.0
+"""Longer than a watch takes."""
 
 
 @dataclass(eq=False)
@@ -32,9 +33,9 @@ class CacheDebugger:
     """Compares cache, queue and listers with lists of everything they are made of.
 
     It costs nothing until `compare` is called. Then everything is listed page by page and compared; where something
-    differs, that is done again after `pause_seconds`, longer than a watch takes, and only what still differs counts. A
-    second caller gets the answer of the comparison under way. `profiles` are the names of our schedulers,
-    `on_compared` receives the counts by kind. The scheduling loop gets its turn every ten milliseconds meanwhile.
+    differs, that is done again after a pause, and only what still differs counts. A second caller gets the answer of
+    the comparison under way. `profiles` are the names of our schedulers, `on_compared` receives the counts by kind. The
+    scheduling loop gets its turn every ten milliseconds meanwhile.
     """
 
     credentials: Credentials
@@ -42,10 +43,7 @@ class CacheDebugger:
     queue: SchedulingQueue
     profiles: Collection[str]
     on_compared: Callable[[Mapping[str, int]], None]
-    pause_seconds: float = 5.0
-    open_source: Callable[..., WatchSource] = WatchSource
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    clock: Callable[[], float] = time.monotonic
     _running: asyncio.Task[CacheComparison] | None = field(default=None, init=False)
 
     async def compare(self) -> CacheComparison:
@@ -61,7 +59,7 @@ class CacheDebugger:
     async def _compare(self) -> CacheComparison:
         listed, differences = await self._look()
         if differences:
-            await self.sleep(self.pause_seconds)
+            await self.sleep(_PAUSE_SECONDS)
             listed, again = await self._look()
             differences = lasting(differences, again)
         found = CacheComparison(differences, listed.sizes())
@@ -76,9 +74,9 @@ class CacheDebugger:
         await self._list(NODES, listed, listed.add_node)
         for kind in self.cache.listers.wanted():
             await self._list_looked_up(resource_of(kind), listed)
-        await in_slices(dump_held(held, self.cache, self.queue), lambda _: None, clock=self.clock)
+        await in_slices(dump_held(held, self.cache, self.queue), lambda _: None)
         found: list[Difference | None] = []
-        await in_slices(compare_steps(held, listed), found.append, clock=self.clock)
+        await in_slices(compare_steps(held, listed), found.append)
         return listed, [each for each in found if each is not None]
 
     async def _list_looked_up(self, resource: Resource, listed: ListedDump) -> None:
@@ -101,12 +99,12 @@ class CacheDebugger:
                 identity = outline_of(raw).metadata
                 listed.unreadable(resource.plural, identity.key, identity.uid)
 
-        source = self.open_source(
+        source = WatchSource(
             self.credentials, resource.path, list_timeout=_TIMEOUT_SECONDS, inactivity=_TIMEOUT_SECONDS
         )
         try:
             async for _, page in list_pages(source.page):
-                await in_slices(page.items or (), take, clock=self.clock)
+                await in_slices(page.items or (), take)
         except AnswerError as error:
             if error.status == _NOT_FOUND:
                 raise _NotServedError(f"{resource.plural}: {error}") from error
