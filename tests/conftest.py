@@ -27,6 +27,14 @@ def _distributions_searched_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _no_roots_of_the_system() -> Iterator[None]:
+    """Spares reading 150 certificates for each client, 40 ms of CPU: no test meets a server that they vouch for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SSL_CERT_FILE", os.devnull)
+        yield
+
+
 @pytest.fixture
 def logging_as_it_was() -> Iterator[None]:
     """Leaves loggers, handlers and hooks as they were, whatever the test sets up."""
