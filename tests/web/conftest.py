@@ -16,6 +16,8 @@ def chromium():
     if found is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium, or say where it is in BAYPLAN_CHROMIUM")
     with playwright.sync_playwright() as running:
+        # One process draws all pages, and none is started that may be of use later.
+        arguments += ["--process-per-site", "--renderer-process-limit=1"]
         browser = running.chromium.launch(executable_path=found, args=arguments)
         yield browser
         browser.close()
