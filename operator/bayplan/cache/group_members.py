@@ -82,8 +82,6 @@ class GroupMembers:
 
     def replace(self, before: "PodInfo", after: "PodInfo") -> None:
         """Take another version of a pod, whose label may name another group."""
-        if group_key(before.pod) == group_key(after.pod):
-            self.add(after)
-        else:
+        if group_key(before.pod) != group_key(after.pod):
             self.remove(before)
-            self.add(after)
+        self.add(after)

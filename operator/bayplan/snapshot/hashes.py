@@ -3,11 +3,13 @@
 import hmac
 import re
 from base64 import b32encode
-from collections.abc import Collection, Iterable
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, TypeVar
+
+from msgspec import structs
 
 from bayplan.api.meta_objects import ObjectMeta, controller_of
-from bayplan.api.objects import Pod
+from bayplan.api.objects import Pod, Taint, Toleration
 from bayplan.api.selectors import is_label_key, is_label_value
 from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.plugins.image_locality import normalized_image_name
@@ -21,7 +23,10 @@ from bayplan.plugins.volumes.csi_migration import (
     ZONE_LABELS,
     ZONE_SEPARATOR,
 )
+from bayplan.replay.trace import StrictTaint, StrictToleration
 from bayplan.simulate.workloads import StatefulSet
+
+_Keyed = TypeVar("_Keyed", Taint, Toleration, StrictTaint, StrictToleration)
 
 _LENGTH: Final = 16
 """Characters of a hash, of five bits each: of a million texts two are as good as never alike."""
@@ -112,6 +117,14 @@ class Hashes:
         if key == _NAME_KEY:
             return self.name(value)
         return self.text(value) if is_label_value(value) else self.text(value) + _NO_LABEL
+
+    def labels(self, labels: Mapping[str, str]) -> dict[str, str]:
+        """Return labels, or a selector's, with both hashed."""
+        return {self.label_key(key): self.label_value(key, value) for key, value in labels.items()}
+
+    def keyed(self, each: _Keyed) -> _Keyed:
+        """Return a taint or a toleration with key and value hashed as those of labels."""
+        return structs.replace(each, key=self.label_key(each.key), value=self.label_value(each.key, each.value))
 
     def driver(self, name: str) -> str:
         """The hash of a CSI driver's or provisioner's name; in-tree ones and their successors stay."""

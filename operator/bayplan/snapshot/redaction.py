@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from msgspec import Struct, structs
 
@@ -40,7 +40,7 @@ from bayplan.api.storage_objects import (
 from bayplan.api.workload_objects import PodDisruptionBudgetStatus, RuntimeClassScheduling, ServiceSpec
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.cache.group_members import POD_GROUP_LABEL
-from bayplan.replay.trace import StrictTaint, StrictToleration, Trace, trace_of
+from bayplan.replay.trace import Trace, trace_of
 from bayplan.simulate.workloads import ReplicationControllerSpec
 from bayplan.snapshot.hashes import Hashes, MadeNames
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is, structs_in
@@ -94,8 +94,8 @@ class Redaction:
         whole: dict[type, Rule] = {
             OwnerReference: self._owner,
             ObjectReference: self._claim_of_volume,
-            Taint: self._with_key_and_value,
-            Toleration: self._with_key_and_value,
+            Taint: hashes.keyed,
+            Toleration: hashes.keyed,
             **dict.fromkeys(
                 (NodeSelectorRequirement, LabelSelectorRequirement, TopologySelectorLabelRequirement),
                 self._requirement,
@@ -137,12 +137,12 @@ class Redaction:
             "csi": {"driver": hashes.driver},
         }
         return {
-            (ObjectMeta, "labels"): self._labels,
-            (LabelSelector, "match_labels"): self._labels,
-            (ServiceSpec, "selector"): self._labels,
-            (ReplicationControllerSpec, "selector"): self._labels,
-            (PodSpec, "node_selector"): self._labels,
-            (RuntimeClassScheduling, "node_selector"): self._labels,
+            (ObjectMeta, "labels"): hashes.labels,
+            (LabelSelector, "match_labels"): hashes.labels,
+            (ServiceSpec, "selector"): hashes.labels,
+            (ReplicationControllerSpec, "selector"): hashes.labels,
+            (PodSpec, "node_selector"): hashes.labels,
+            (RuntimeClassScheduling, "node_selector"): hashes.labels,
             (NodeSelectorTerm, "match_fields"): self._fields,
             (Container, "image"): hashes.wanted_image,
             (ImageVolumeSource, "reference"): hashes.wanted_image,
@@ -171,10 +171,6 @@ class Redaction:
         """Keep text and amounts; a struct in a field of such a name is gone through."""
         return self._anew(value) if isinstance(value, Struct) else value
 
-    def _labels(self, labels: Mapping[str, str]) -> dict[str, str]:
-        hashes = self._hashes
-        return {hashes.label_key(key): hashes.label_value(key, value) for key, value in labels.items()}
-
     def _label_keys(self, keys: Sequence[str]) -> list[str]:
         return [self._hashes.label_key(key) for key in keys]
 
@@ -182,10 +178,6 @@ class Redaction:
         key, values = requirement.key, requirement.values
         hashed = None if values is None else [self._hashes.label_value(key, each) for each in values]
         return structs.replace(requirement, key=self._hashes.label_key(key), values=hashed)
-
-    def _with_key_and_value(self, each: Any) -> Any:  # noqa: ANN401 - a taint or a toleration
-        hashes = self._hashes
-        return structs.replace(each, key=hashes.label_key(each.key), value=hashes.label_value(each.key, each.value))
 
     def _fields(self, requirements: Sequence[NodeSelectorRequirement]) -> list[NodeSelectorRequirement]:
         """The one field that there is, metadata.name, has names of nodes for values."""
@@ -234,9 +226,6 @@ def _number_keys(objects: Sequence[Any]) -> set[str]:
     }
 
 
-_Keyed = TypeVar("_Keyed", StrictTaint, StrictToleration)
-
-
 def redacted(trace: Trace, key: bytes) -> Trace:
     """Return the trace with keyed hashes for keys and values of labels and taints, and numbers for names of pools.
 
@@ -247,24 +236,17 @@ def redacted(trace: Trace, key: bytes) -> Trace:
     compared = {each.key for some in header.templates for each in some.tolerations if each.operator in _COMPARING}
     hashes = Hashes(key, numbers=compared)
 
-    def labels(given: Mapping[str, str]) -> dict[str, str]:
-        return {hashes.label_key(name): hashes.label_value(name, value) for name, value in given.items()}
-
-    def hashed(given: _Keyed) -> _Keyed:
-        value = hashes.label_value(given.key, given.value)
-        return structs.replace(given, key=hashes.label_key(given.key), value=value)
-
     pools = [
         structs.replace(
-            pool, name=f"pool-{number}", labels=labels(pool.labels), taints=[hashed(each) for each in pool.taints]
+            pool, name=f"pool-{number}", labels=hashes.labels(pool.labels), taints=[*map(hashes.keyed, pool.taints)]
         )
         for number, pool in enumerate(header.pools, 1)
     ]
     templates = [
         structs.replace(
             each,
-            node_selector=labels(each.node_selector),
-            tolerations=[hashed(toleration) for toleration in each.tolerations],
+            node_selector=hashes.labels(each.node_selector),
+            tolerations=[*map(hashes.keyed, each.tolerations)],
         )
         for each in header.templates
     ]
