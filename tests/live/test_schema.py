@@ -15,10 +15,29 @@ from bayplan.live.answers import (
     QueueAnswer,
     SimulationAnswer,
     SummaryAnswer,
-    schema,
 )
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "live-api.schema.json"
+ANSWERS = (
+    SummaryAnswer,
+    NodesAnswer,
+    NodeAnswer,
+    QueueAnswer,
+    DecisionsAnswer,
+    ExplanationAnswer,
+    SimulationAnswer,
+)
+
+
+def schema():
+    """What docs/live-api.schema.json holds; `python -m tests.live.test_schema` writes it anew."""
+    _, components = msgspec.json.schema_components(ANSWERS, ref_template="#/$defs/{name}")
+    described = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "What the API of a running bayplan answers",
+        "$defs": components,
+    }
+    return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"
 
 
 def test_the_published_schema_is_that_of_the_answers():
@@ -48,3 +67,7 @@ async def test_every_answer_has_every_field_of_its_kind_and_no_other(tried):
         msgspec.json.decode(answer, type=kind, strict=True)
         fields = {field.encode_name for field in msgspec.structs.fields(kind)}
         assert json.loads(answer).keys() == fields, kind
+
+
+if __name__ == "__main__":
+    PUBLISHED.write_bytes(schema())

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 from tests.builders import make_node, make_pod
-from tests.replay.traces import replayed
+from tests.replay.traces import read_trace, replayed
 
 from bayplan.replay.recording import Recording, RefusedError
-from bayplan.replay.trace import read_trace, trace_lines
+from bayplan.replay.trace import trace_lines
 
 TYPE = "node.kubernetes.io/instance-type"
 
@@ -126,7 +126,7 @@ def test_it_is_read_and_replayed_as_any_trace(scene, tmp_path):
     scene.begin().after(3600)
     file = tmp_path / "trace.jsonl"
     file.write_bytes(b"".join(trace_lines(scene.recording.trace())))
-    trace = read_trace(str(file))
+    trace = read_trace(file)
     assert msgspec.to_builtins(trace.pods) == msgspec.to_builtins(scene.recording.trace().pods)
     assert replayed(trace, provision=0.0).bound >= 1
 

@@ -2,11 +2,11 @@ import gzip
 import json
 
 import pytest
-from tests.replay.traces import make_pool, make_template
+from tests.replay.traces import make_pool, make_template, read_trace
 
 from bayplan.config.errors import InputError
 from bayplan.replay.generators import generate
-from bayplan.replay.trace import read_trace, trace_lines
+from bayplan.replay.trace import trace_lines
 
 HEADER = {
     "pools": [{"name": "pool", "capacity": {"cpu": 4}}],
@@ -24,7 +24,7 @@ def read(tmp_path):
         text = "\n".join(each if isinstance(each, str) else json.dumps(each) for each in lines)
         path = tmp_path / "trace"
         path.write_bytes(pack(text.encode()))
-        return read_trace(str(path))
+        return read_trace(path)
 
     return read
 
@@ -91,7 +91,7 @@ def test_a_trace_that_was_made_up_is_read_as_it_was_written(tmp_path):
     made = generate("openb", seed=3, hours=1.0, scale=0.05)
     path = tmp_path / "trace"
     path.write_bytes(b"".join(trace_lines(made)))
-    assert read_trace(str(path)) == made
+    assert read_trace(path) == made
 
 
 def test_nodes_of_a_pool_have_its_labels_and_taints_and_110_pods_unless_it_says_otherwise():

@@ -2,7 +2,8 @@
 
 from bayplan.config.load import default_configuration
 from bayplan.replay.replay import PoolSettings, Replay
-from bayplan.replay.trace import NodePool, PodTemplate, TraceHeader, TracePod, trace_of
+from bayplan.replay.trace import NodePool, PodTemplate, TraceHeader, TracePod, decode_trace, trace_of
+from bayplan.simulate.input_files import InputFile, read_file
 
 HOUR = 3600.0
 PROVISION = 52.0
@@ -28,3 +29,9 @@ def make_trace(pods, *, templates=None, pools=None, seconds=HOUR):
 def replayed(trace, configuration=None, *, provision=PROVISION, **settings):
     """What comes of a trace; without a configuration pods are packed."""
     return Replay(trace, configuration or default_configuration(), PoolSettings(provision=provision, **settings)).run()
+
+
+def read_trace(path):
+    """The trace in a file."""
+    file = InputFile(str(path))
+    return decode_trace(file, read_file(file))

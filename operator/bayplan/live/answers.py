@@ -1,7 +1,5 @@
 """What the API of the running scheduler answers, in the shape that is written; docs/live-api.schema.json has it."""
 
-from typing import Any, Final
-
 import msgspec
 
 from bayplan.explain.explanation import Explanation
@@ -280,25 +278,3 @@ class SimulationAnswer(_Answer, frozen=True):
     pods: list[PodReport]
     count: Capacity | None
     """How many more of the pod fit, where that was asked."""
-
-
-ANSWERS: Final = (
-    SummaryAnswer,
-    NodesAnswer,
-    NodeAnswer,
-    QueueAnswer,
-    DecisionsAnswer,
-    ExplanationAnswer,
-    SimulationAnswer,
-)
-
-
-def schema() -> bytes:
-    """The JSON schema of all answers, as docs/live-api.schema.json has it."""
-    _, components = msgspec.json.schema_components(ANSWERS, ref_template="#/$defs/{name}")
-    described: dict[str, Any] = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "What the API of a running bayplan answers",
-        "$defs": components,
-    }
-    return msgspec.json.format(msgspec.json.encode(described), indent=2) + b"\n"

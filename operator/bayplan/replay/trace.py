@@ -23,7 +23,7 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.resources import CPU, PODS, PodRequests, node_allocatable, pod_requests
 from bayplan.config.errors import InputError, quote
 from bayplan.simulate.documents import field_error
-from bayplan.simulate.input_files import InputFile, read_file
+from bayplan.simulate.input_files import InputFile
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]
 _Priority = Annotated[int, msgspec.Meta(ge=-(2**31), le=10**9)]
@@ -146,18 +146,12 @@ _pod: Final = msgspec.json.Decoder(TracePod)
 _encoder: Final = msgspec.json.Encoder()
 
 
-def read_trace(path: str) -> Trace:
-    """Read a trace of JSON lines, compressed by gzip or not.
+def decode_trace(file: InputFile, text: bytes) -> Trace:
+    """Return the trace of the JSON lines that a file was found to hold.
 
     Raises:
-        InputError: it cannot be read; a line that is wrong is named with its field.
+        InputError: a line is wrong; it is named with its field.
     """
-    file = InputFile(path)
-    return decode_trace(file, read_file(file))
-
-
-def decode_trace(file: InputFile, text: bytes) -> Trace:
-    """Return the trace that a file was found to hold; raises as `read_trace`."""
     lines = text.splitlines()
     number = 1
     try:
@@ -186,7 +180,7 @@ def trace_of(header: TraceHeader, pods: Iterable[TracePod]) -> Trace:
 
 
 def trace_lines(trace: Trace) -> Iterator[bytes]:
-    """Yield what `read_trace` reads, in pieces of many lines."""
+    """Yield what `decode_trace` reads, in pieces of many lines."""
     yield _encoder.encode(trace.header) + b"\n"
     for start in range(0, len(trace.pods), _LINES_A_PIECE):
         yield _encoder.encode_lines(trace.pods[start : start + _LINES_A_PIECE])
