@@ -1,7 +1,6 @@
 """Requests to the API server: the writes of the hot path and the few cold reads, at a bounded rate."""
 
 import asyncio
-import logging
 import socket
 import time
 from collections.abc import Awaitable, Callable
@@ -20,8 +19,6 @@ from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableErro
 from bayplan.api.response import ApiResponse, parse_retry_after
 from bayplan.api.token_bucket import TokenBucket
 from bayplan.api.trust import without_system_roots
-
-logger = logging.getLogger(__name__)
 
 USER_AGENT = f"bayplan/{__version__}"
 CONNECT_TIMEOUT_SECONDS = 5.0

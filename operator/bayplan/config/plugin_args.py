@@ -54,9 +54,9 @@ def decode_args(plugin: str, fields: Fields) -> PluginArgs:
     return _DECODERS[plugin](fields)
 
 
-def decode_shape(fields: Fields, name: str) -> tuple[UtilizationShapePoint, ...]:
-    """The points of a scoring function, as they stand."""
-    return fields.objects(name, lambda each: each.build(UtilizationShapePoint, checked=False))
+def decode_shape(fields: Fields) -> tuple[UtilizationShapePoint, ...]:
+    """The points of a scoring function, its `shape`, as they stand."""
+    return fields.objects("shape", lambda each: each.build(UtilizationShapePoint, checked=False))
 
 
 def decode_resources(fields: Fields) -> tuple[ResourceSpec, ...]:
@@ -107,7 +107,7 @@ def _scoring_strategy(fields: Fields) -> ScoringStrategy:
     ratio = "requestedToCapacityRatio"
     given = fields.has(ratio)
     with fields.nested(ratio) as block:
-        shape = decode_shape(block, "shape")
+        shape = decode_shape(block)
     if kind is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO:
         if given:
             fields.errors += validate_shape(shape, block.at("shape"))
@@ -159,7 +159,7 @@ def _spread_constraint(fields: Fields) -> TopologySpreadConstraint:
 
 def _volume_binding(fields: Fields) -> VolumeBindingArgs:
     scores = fields.reading.gates.enabled("StorageCapacityScoring")
-    shape = decode_shape(fields, "shape")
+    shape = decode_shape(fields)
     args = fields.build(VolumeBindingArgs, shape=shape if scores and shape else DEFAULT_STORAGE_SHAPE)
     if scores:
         fields.errors += validate_shape(args.shape, fields.at("shape"))
@@ -173,7 +173,7 @@ def _volume_binding(fields: Fields) -> VolumeBindingArgs:
 def _dynamic_resources(fields: Fields) -> DynamicResourcesArgs:
     with fields.nested(OWN) as own:
         choice = own.choice("deviceChoice", DeviceChoice, DeviceChoice.FIRST_FIT) or DeviceChoice.FIRST_FIT
-        shape = decode_shape(own, "shape")
+        shape = decode_shape(own)
         own.errors += validate_shape(shape, own.at("shape")) if shape else ()
     args = fields.build(DynamicResourcesArgs, device_choice=choice, shape=shape)
 

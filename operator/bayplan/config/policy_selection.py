@@ -182,7 +182,7 @@ def _label(fields: Fields) -> str:
 
 
 def _ratio(fields: Fields) -> ScoringStrategy:
-    shape = _on_ten(decode_shape(fields, "shape"))
+    shape = _on_ten(decode_shape(fields))
     fields.errors += validate_shape(shape, fields.at("shape"))
     return ScoringStrategy(ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO, _resources(fields), shape)
 

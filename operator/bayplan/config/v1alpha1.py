@@ -4,13 +4,13 @@ Sources, of releases 1.16 and 1.17: staging kube-scheduler/config/v1alpha1/types
 pkg/scheduler/apis/config/v1alpha1/defaults.go.
 """
 
-import ipaddress
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from bayplan.api.kubeconfig import is_address
 from bayplan.config.connections import LeaderElection, decode_leader_election
 from bayplan.config.document import read_document
 from bayplan.config.errors import ConfigurationError, FieldError, quote_unprintable, unsupported
@@ -76,16 +76,8 @@ def _check_address(fields: Fields, key: str) -> None:
     host, port = parts["bracketed"] or parts["plain"], parts["port"]
     if not (port.isascii() and port.isdecimal() and 1 <= int(port[:6]) <= 65535):
         fields.invalid(key, address, "must be between 1 and 65535, inclusive")
-    if host and not _is_address(host):
+    if host and not is_address(host):
         fields.invalid(key, address, "must be a valid IP address, (e.g. 10.9.8.7)")
-
-
-def _is_address(text: str) -> bool:
-    try:
-        ipaddress.ip_address(text)
-    except ValueError:
-        return False
-    return True
 
 
 def path_in_v1alpha1(path: str) -> str:
