@@ -45,7 +45,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError, Placement
-from bayplan.server.metrics import Reading, SchedulerMetrics
+from bayplan.server.metrics import AtScrape, SchedulerMetrics
 from bayplan.server.state import PackingCollector, state_metrics
 
 _CREATED = "2026-01-01T00:00:00Z"
@@ -145,7 +145,7 @@ def resources(nodes: int, pods: int, times: int) -> Iterator[str]:
     nominator = SimpleNamespace(count=int, oldest_age=float)
     queue: Any = SimpleNamespace(pending=dict, in_flight_events=dict, nominator=nominator)
     idle: Any = SimpleNamespace(tasks=dict, dispatcher=SimpleNamespace(waiting_calls=dict))
-    registry.register(Reading(lambda: state_metrics(scene.cache, queue, idle, {})))
+    registry.register(AtScrape(lambda: state_metrics(scene.cache, queue, idle, {})))
     registry.register(
         PackingCollector(lambda: allocation_summary(columns), lambda resources: Packing(columns, resources))
     )

@@ -24,7 +24,7 @@ from bayplan.queue.queueing_hints import queue_profile
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
-from bayplan.server.metrics import KEPT_SECONDS, Reading, SchedulerMetrics, Scrapes
+from bayplan.server.metrics import KEPT_SECONDS, AtScrape, SchedulerMetrics, Scrapes
 from bayplan.server.state import PackingCollector, build_metrics, state_metrics
 from e2e.bench.simulate_workloads import WORKLOADS, objects_of
 
@@ -49,11 +49,11 @@ def scheduler_with_pods(nodes: int, pods: int) -> tuple[SchedulerMetrics, Attemp
     for pod in objects.pods:
         queue.add(pod)
     idle: Any = SimpleNamespace(tasks=dict, dispatcher=SimpleNamespace(waiting_calls=dict))
-    state = Reading(lambda: state_metrics(cache, queue, idle, {}))
+    state = AtScrape(lambda: state_metrics(cache, queue, idle, {}))
     packing = PackingCollector(
         lambda: allocation_summary(cache.nodes), lambda resources: Packing(cache.nodes, resources)
     )
-    build = Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES))
+    build = AtScrape(lambda: build_metrics(DEFAULT_FEATURE_GATES))
     for collector in (state, packing, build):
         metrics.registry.register(collector)
     return metrics, runner

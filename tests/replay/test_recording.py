@@ -5,7 +5,7 @@ import pytest
 from tests.builders import make_node, make_pod
 from tests.replay.traces import read_trace, replayed
 
-from bayplan.replay.recording import Recording, RefusedError
+from bayplan.replay.recording import Recording, RecordingError
 from bayplan.replay.trace import trace_lines
 
 TYPE = "node.kubernetes.io/instance-type"
@@ -136,5 +136,5 @@ def test_what_cannot_be_read_or_has_no_cpu_is_left_out():
     for node in (make_node("odd", cpu="much"), make_node("none", cpu="0")):
         recording.node_seen(node)
     recording.pod_seen(make_pod("odd", node="odd", cpu="much"))
-    with pytest.raises(RefusedError, match="no node was seen"):
+    with pytest.raises(RecordingError, match="no node was seen"):
         recording.trace()

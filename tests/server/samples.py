@@ -12,7 +12,7 @@ from bayplan.cache.packing import AllocationSummary, Packing
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.metrics.table import POD_PREEMPTOR, Metrics
 from bayplan.scheduler.shadow import OUTCOMES
-from bayplan.server.metrics import Reading, SchedulerMetrics
+from bayplan.server.metrics import AtScrape, SchedulerMetrics
 from bayplan.server.state import (
     PackingCollector,
     WatchState,
@@ -81,11 +81,11 @@ def state(*, pending=None, watches=None) -> Iterator[Metric]:
 
 def metrics(**given) -> SchedulerMetrics:
     made = SchedulerMetrics(profiles=[PROFILE])
-    made.registry.register(Reading(lambda: state(**given)))
+    made.registry.register(AtScrape(lambda: state(**given)))
     made.registry.register(packing_collector())
-    made.registry.register(Reading(lambda: build_metrics(DEFAULT_FEATURE_GATES)))
-    made.registry.register(Reading(lambda: leader_election_metrics("bayplan", is_leading=True, slow_paths=0)))
-    made.registry.register(Reading(lambda: shadow_metrics(SHADOW)))
+    made.registry.register(AtScrape(lambda: build_metrics(DEFAULT_FEATURE_GATES)))
+    made.registry.register(AtScrape(lambda: leader_election_metrics("bayplan", is_leading=True, slow_paths=0)))
+    made.registry.register(AtScrape(lambda: shadow_metrics(SHADOW)))
     return made
 
 

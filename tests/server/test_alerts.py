@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.server.samples import observed
 
 from bayplan.server.health import HealthChecks
-from bayplan.server.metrics import Reading, sli_metrics
+from bayplan.server.metrics import AtScrape, sli_metrics
 
 ROOT = Path(__file__).parents[2]
 MONITORING = ROOT / "manifests/components/monitoring"
@@ -39,7 +39,7 @@ def test_an_alert_says_how_bad_it_is_what_happened_and_where_to_read_on(rule):
 @every_rule
 def test_an_alert_asks_only_for_metrics_that_are_exported_and_only_for_those_of_bayplan(rule):
     health, slis = HealthChecks(), CollectorRegistry()
-    slis.register(Reading(partial(sli_metrics, health)))
+    slis.register(AtScrape(partial(sli_metrics, health)))
     health.report("readyz")
     lines = b"".join(map(generate_latest, (observed().registry, slis))).decode().splitlines()
     # A gauge by kind has no series until the first kind is known, so the types count, too.

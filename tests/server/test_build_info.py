@@ -3,7 +3,7 @@ from prometheus_client import CollectorRegistry
 
 from bayplan import __version__
 from bayplan.config.feature_gates import parse_feature_gates
-from bayplan.server.metrics import Reading
+from bayplan.server.metrics import AtScrape
 from bayplan.server.state import build_metrics
 
 
@@ -35,5 +35,5 @@ def test_the_gates_that_are_looked_at_show_what_was_asked_for():
 
 def test_a_scrape_may_ask_again_and_again():
     registry = CollectorRegistry()
-    registry.register(Reading(lambda: build_metrics(parse_feature_gates([]))))
+    registry.register(AtScrape(lambda: build_metrics(parse_feature_gates([]))))
     assert len(list(registry.collect())) == len(list(registry.collect())) == 3

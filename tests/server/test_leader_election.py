@@ -1,6 +1,6 @@
 from prometheus_client import CollectorRegistry, generate_latest
 
-from bayplan.server.metrics import Reading
+from bayplan.server.metrics import AtScrape
 from bayplan.server.state import leader_election_metrics
 
 
@@ -12,7 +12,7 @@ class Elector:
 def test_a_scrape_tells_whether_it_leads_and_how_often_a_renewal_took_the_slow_path():
     elector, registry = Elector(), CollectorRegistry()
     registry.register(
-        Reading(lambda: leader_election_metrics("bayplan", is_leading=elector.leading, slow_paths=elector.slow_paths))
+        AtScrape(lambda: leader_election_metrics("bayplan", is_leading=elector.leading, slow_paths=elector.slow_paths))
     )
     assert b'leader_election_master_status{name="bayplan"} 0.0\n' in generate_latest(registry)
     elector.leading, elector.slow_paths = True, 2

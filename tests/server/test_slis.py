@@ -5,14 +5,14 @@ from prometheus_client import CollectorRegistry, generate_latest
 from tests.server.samples import metrics
 
 from bayplan.server.health import HealthChecks
-from bayplan.server.metrics import Reading, sli_metrics
+from bayplan.server.metrics import AtScrape, sli_metrics
 
 
 def test_it_counts_how_each_check_ended_that_a_probe_had_run():
     health, reasons = HealthChecks(), [None, "no", "no"]
     health.add_readiness("caches", lambda: reasons.pop(0))
     registry = CollectorRegistry()
-    registry.register(Reading(partial(sli_metrics, health)))
+    registry.register(AtScrape(partial(sli_metrics, health)))
     for _ in range(3):
         health.report("readyz")
     health.report("readyz", exclude=["caches"])
@@ -31,7 +31,7 @@ def test_it_counts_how_each_check_ended_that_a_probe_had_run():
 
 def test_it_says_since_when_it_counts():
     registry = CollectorRegistry()
-    registry.register(Reading(partial(sli_metrics, HealthChecks())))
+    registry.register(AtScrape(partial(sli_metrics, HealthChecks())))
     started = registry.get_sample_value("process_start_time_seconds")
     # As in /metrics, where Prometheus finds restarts.
     assert started == metrics().registry.get_sample_value("process_start_time_seconds")

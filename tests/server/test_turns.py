@@ -3,7 +3,7 @@ import asyncio
 import pytest
 from tests.clock import Clock
 
-from bayplan.server.turns import AHEAD_SECONDS, Turns
+from bayplan.server.turns import AHEAD_SECONDS, PeerTurns
 
 
 class Scene:
@@ -11,7 +11,7 @@ class Scene:
 
     def __init__(self, per_second=4.0, **options):
         self.clock = Clock()
-        self.turns = Turns(per_second, **options, clock=self.clock, sleep=self.sleep)
+        self.turns = PeerTurns(per_second, **options, clock=self.clock, sleep=self.sleep)
         self.given = []
 
     async def sleep(self, seconds):

@@ -41,7 +41,7 @@ from bayplan.scheduler.pod_group_reporter import PodGroupReporter
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.scheduler.shadow import Shadow, World
 from bayplan.server.health import HealthChecks
-from bayplan.server.metrics import Reading, SchedulerMetrics
+from bayplan.server.metrics import AtScrape, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.state import shadow_metrics
 
@@ -147,7 +147,7 @@ def build(
         elsewhere.listers = cache.listers
         other = replace(engines, cache=elsewhere, nominator=Nominator(), metrics=Metrics()).build(configuration)
         shadow = Shadow(World(cache, engine), World(elsewhere, other), nominator, metrics, clock)
-        metrics.registry.register(Reading(lambda: shadow_metrics(shadow)))
+        metrics.registry.register(AtScrape(lambda: shadow_metrics(shadow)))
     queue = SchedulingQueue(
         clock=clock,
         profiles=engine.queue.profiles,

@@ -23,7 +23,7 @@ from bayplan.leaderelection.lease_client import LeaseClient
 from bayplan.leaderelection.write_gate import WriteGate, boot_clock
 from bayplan.scheduler.api_calls import utc_now
 from bayplan.server.health import HealthChecks
-from bayplan.server.metrics import Reading, SchedulerMetrics
+from bayplan.server.metrics import AtScrape, SchedulerMetrics
 from bayplan.server.state import leader_election_metrics
 
 logger = logging.getLogger(__name__)
@@ -90,7 +90,7 @@ class Leadership:
         self._thread: ElectionThread | None = None
         self._ended: asyncio.Future[BaseException | None] | None = None
         metrics.registry.register(
-            Reading(
+            AtScrape(
                 lambda: leader_election_metrics(
                     self.lock.name, is_leading=self.is_leading(), slow_paths=self._elector.slow_paths
                 )

@@ -29,7 +29,7 @@ from bayplan.server.debug import cache_route, configz_route, flagz_route, profil
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
 from bayplan.server.live import live_routes
-from bayplan.server.metrics import Reading, SchedulerMetrics
+from bayplan.server.metrics import AtScrape, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.resource_metrics import resource_metrics_route
 from bayplan.server.reviews import Reviews
@@ -156,9 +156,9 @@ def build_serving(
         lambda resources: Packing(cache.nodes, resources),
         StrandedDevices(ClaimCache.shared(cache.listers)).by_driver,
     )
-    metrics.registry.register(Reading(lambda: state_metrics(cache, queue, scheduler, watches.states())))
+    metrics.registry.register(AtScrape(lambda: state_metrics(cache, queue, scheduler, watches.states())))
     metrics.registry.register(packing)
-    metrics.registry.register(Reading(lambda: build_metrics(gates)))
+    metrics.registry.register(AtScrape(lambda: build_metrics(gates)))
     is_leading = leadership.is_leading if leadership is not None else lambda: True
     inspector = LiveInspector(
         cache=cache,

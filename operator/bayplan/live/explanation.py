@@ -41,7 +41,7 @@ _MOST_EVENTS: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundPod:
     """A pod that is asked about, and where it is: on a node, in the queue, or neither while it is tried."""
 
     pod: PodInfo
@@ -49,7 +49,7 @@ class Found:
     queued: QueuedPodInfo | None
 
 
-def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], namespace: str, name: str) -> Found:
+def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], namespace: str, name: str) -> FoundPod:
     """Return the pod of that name, which waits, is on a node, or is `in_flight` between the two.
 
     Raises:
@@ -57,14 +57,14 @@ def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], n
     """
     queued = waiting.find(namespace, name)
     if queued is not None:
-        return Found(queued.pod_info, None, queued)
+        return FoundPod(queued.pod_info, None, queued)
     for row in cache.nodes.rows().tolist():
         for pod in cache.nodes.pods[row].values():
             if pod.name == name and pod.namespace == namespace:
-                return Found(pod, cache.nodes.names[row], None)
+                return FoundPod(pod, cache.nodes.names[row], None)
     for pod in in_flight:
         if pod.name == name and pod.namespace == namespace:
-            return Found(pod, None, None)
+            return FoundPod(pod, None, None)
     text = (
         f"there is no pod {namespace}/{name} on a node, nor one that waits for this scheduler; those that wait for "
         "another one are not known here"
@@ -91,7 +91,7 @@ def engine_of(
 def explanation_answer(
     copy: ClusterCopy,
     cache: Cache,
-    found: Found,
+    found: FoundPod,
     waiting: WaitingPodsCopy,
     *,
     in_flight: Sequence[PodInfo],

@@ -47,7 +47,7 @@ _SAVE_SECONDS: Final = 60.0
 T = TypeVar("T", Node, Pod)
 
 
-class RefusedError(ClientError):
+class RecordingError(ClientError):
     """The API server does not let nodes or pods be listed, or does not answer; the text says which."""
 
 
@@ -156,7 +156,7 @@ class Recording:
         """Return what was seen until now; pods that still run, or wait, run until now.
 
         Raises:
-            RefusedError: there was no node.
+            RecordingError: there was no node.
         """
         end = max(self._now(), 1.0)
         keys = {_TYPE, *(key for each in self._templates.values() for key in each.node_selector)}
@@ -164,7 +164,7 @@ class Recording:
         for stay in self._stays:
             groups.setdefault(_alike(stay.node, keys), []).append(stay)
         if not groups:
-            raise RefusedError("no node was seen, so there is nothing to replay on")
+            raise RecordingError("no node was seen, so there is nothing to replay on")
         pools = [self._pool(number, stays, keys) for number, stays in enumerate(groups.values(), 1)]
         pods = [
             TracePod(
@@ -243,7 +243,7 @@ async def record(
     `save` is called as it begins, and every minute.
 
     Raises:
-        RefusedError: a right is missing, or they were not listed in time.
+        RecordingError: a right is missing, or they were not listed in time.
     """
     refused: list[str] = []
 
@@ -264,7 +264,7 @@ async def record(
         until = time.monotonic() + list_seconds
         while not (nodes.synced and pods.synced):
             if refused or stop.is_set() or time.monotonic() >= until:
-                raise RefusedError(refused[0] if refused else "it ended before nodes and pods were listed")
+                raise RecordingError(refused[0] if refused else "it ended before nodes and pods were listed")
             await asyncio.sleep(_POLL_SECONDS)
         recording.begin()
         if seconds is not None:

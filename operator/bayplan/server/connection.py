@@ -14,7 +14,7 @@ from bayplan.server.answers import bare, plain
 from bayplan.server.handshake import Handshake
 from bayplan.server.live import MAX_BODY_BYTES
 from bayplan.server.request_heads import HEAD_BYTES, HeadRefusedError, RequestHeads, target_of
-from bayplan.server.turns import Turns
+from bayplan.server.turns import PeerTurns
 
 Connected = TypeVar("Connected")
 
@@ -103,11 +103,11 @@ class RequestTurns:
     """
 
     def __init__(self, *, probes: float, others: float, pieces: float) -> None:
-        self._probes, self._others = Turns(probes), Turns(others)
-        self.pieces = Turns(pieces)
+        self._probes, self._others = PeerTurns(probes), PeerTurns(others)
+        self.pieces = PeerTurns(pieces)
         """To read on where a head was not complete."""
 
-    def of(self, head: bytes) -> Turns:
+    def of(self, head: bytes) -> PeerTurns:
         """Return whose turns a request takes: probes wait for probes only, all others for one another."""
         return self._probes if target_of(head).startswith(_PROBES) else self._others
 

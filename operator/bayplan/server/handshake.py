@@ -12,7 +12,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from bayplan.api.errors import CredentialsError
-from bayplan.server.turns import Turns
+from bayplan.server.turns import PeerTurns
 
 # `python -m e2e.bench.handshakes`: what is paid beside a connection with a key on P-256, which is 1.
 _RSA_2048_MORE: Final = 0.4
@@ -57,7 +57,7 @@ class Handshake:
     def __init__(
         self,
         peer: str,
-        turns: Turns,
+        turns: PeerTurns,
         *,
         on_hello: Callable[["Handshake"], None],
         on_end: Callable[["Handshake"], None],

@@ -20,8 +20,8 @@ from bayplan.server.connection import DRAIN_SECONDS, Connection, Connections, Op
 from bayplan.server.handshake import Handshake
 from bayplan.server.health import HealthChecks, HealthReport, LoopTicker
 from bayplan.server.live import MAX_BODY_BYTES
-from bayplan.server.metrics import OPENMETRICS_TYPE, Reading, Scrapes, sli_metrics
-from bayplan.server.turns import Turns
+from bayplan.server.metrics import OPENMETRICS_TYPE, AtScrape, Scrapes, sli_metrics
+from bayplan.server.turns import PeerTurns
 
 logger = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class HttpServer:
         disabled_metrics: Collection[str] = (),
     ) -> None:
         slis = CollectorRegistry()
-        slis.register(Reading(partial(sli_metrics, health)))
+        slis.register(AtScrape(partial(sli_metrics, health)))
         self._scrapes = {
             "/metrics": Scrapes(registry, disabled=disabled_metrics),
             "/metrics/slis": Scrapes(slis, disabled=disabled_metrics),
@@ -144,7 +144,7 @@ class _Port:
         self._silent: Connections[Handshake] = Connections(per_peer=MAX_CONNECTIONS_PER_PEER, total=MAX_SILENT)
         self._handshakes: set[Handshake] = set()
         if security is not None:
-            self._handshake_turns = Turns(HANDSHAKES_PER_SECOND, security.tls.cost)
+            self._handshake_turns = PeerTurns(HANDSHAKES_PER_SECOND, security.tls.cost)
         connections_per_second = PLAIN_CONNECTIONS_PER_SECOND if security is None else CONNECTIONS_PER_SECOND
         self._pace = TokenBucket(qps=connections_per_second, burst=int(connections_per_second / 4))
         self._sockets: list[socket.socket] = []

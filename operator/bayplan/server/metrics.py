@@ -38,20 +38,20 @@ _OPENMETRICS_END = b"# EOF\n"
 class SchedulerMetrics(Metrics):
     """The table behind `/metrics`, with what the process and the interpreter tell, in a registry of its own.
 
-    HttpServer serves `registry`. What is read at the scrape joins it as `Reading`.
+    HttpServer serves `registry`. What is read at the scrape joins it as `AtScrape`.
     """
 
     def __init__(self, *, profiles: Iterable[str]) -> None:
         super().__init__(profiles=profiles)
         instruments = list(vars(self).values())
         self.registry = CollectorRegistry()
-        self.registry.register(Reading(lambda: map(exported, instruments)))
+        self.registry.register(AtScrape(lambda: map(exported, instruments)))
         ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         GCCollector(registry=self.registry)
 
 
-class Reading(Collector):
+class AtScrape(Collector):
     """Metrics that `read` gives at each scrape, one after the other, so that scheduling never sets them."""
 
     def __init__(self, read: Callable[[], Iterable[Metric]]) -> None:
@@ -164,7 +164,7 @@ class Scrapes:
             for metric in self._registry.collect():
                 # A counter has lost the end of its name here.
                 if metric.name not in self._disabled and f"{metric.name}_total" not in self._disabled:
-                    parts.append(encode(Reading(partial(iter, [metric]))).removesuffix(_OPENMETRICS_END))
+                    parts.append(encode(AtScrape(partial(iter, [metric]))).removesuffix(_OPENMETRICS_END))
                 await asyncio.sleep(0)
             if content_type.startswith(OPENMETRICS_TYPE):
                 parts.append(_OPENMETRICS_END)

@@ -9,7 +9,7 @@ AHEAD_SECONDS: Final = 0.25
 """How much may begin at once: as much as this time has."""
 
 
-class Turns:
+class PeerTurns:
     """Bounds what is done a second, and lets peers take turns, so that who floods the port waits for itself.
 
     HttpServer relies on it: a kubelet's probe waits for one piece of work of each other peer at most. `per_second` is
