@@ -13,11 +13,11 @@ pytestmark = pytest.mark.controlplane
 def test_what_no_decision_reads_of_waiting_pods_takes_no_memory(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
-    """A hundred of them as whole dicts are a gigabyte."""
+    """Fifty of them as whole dicts are half a gigabyte."""
     client.create("nodes", node("n0"))
-    create_huge_pods(client, namespace, 100, 1_200_000)
+    create_huge_pods(client, namespace, 50, 1_200_000)
     process = run_bayplan(by_command=True)
-    wait_event(client, namespace, "waits-99", "FailedScheduling")
+    wait_event(client, namespace, "waits-49", "FailedScheduling")
     client.create("pods", pod("small", namespace))
     wait_bound(client, namespace, ["small"])
     assert process.peak_rss_bytes() < 300e6
