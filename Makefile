@@ -32,7 +32,7 @@ unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .PHONY: help venv test unit coverage e2e soak oracle devices expressions faults sweep conformance controlplane kubernetes openapi \
-  compatibility image wheel lock sbom check docs format demo playground bench autoscaler autoscaler-short clean
+  compatibility image wheel lock sbom check collect docs format demo playground bench autoscaler autoscaler-short clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -130,6 +130,9 @@ check: $(INSTALLED) ## Check format, lint, types and import contracts
 	$(BIN)/mypy
 	$(BIN)/mypy --follow-imports=silent -p e2e
 	$(BIN)/lint-imports
+
+collect: $(INSTALLED) ## Have pytest compile all tests and keep that, which else each of its processes does
+	@$(PYTEST) tests e2e --collect-only -q >/dev/null
 
 docs: $(INSTALLED) ## Build the site of the documents, which needs no server: build/site/index.html
 	rm -rf build/site build/site-source
