@@ -148,7 +148,7 @@ def placed_requests(pod: Pod) -> PodRequests:
         allocated = millis(status.allocated_resources, "status.allocatedResources")
         of_pod = [requests_of(status.resources, "status"), allocated]
         if pod_level:
-            pod_level = _supported(largest(of_pod if infeasible else [pod_level, *of_pod]))
+            pod_level = pod_level_only(largest(of_pod if infeasible else [pod_level, *of_pod]))
     if all(of_pod):
         return _pod_requests([] if infeasible else [wanted], of_pod, pod_level, spec)
     reported = reported_requests(pod, wanted, infeasible=infeasible)
@@ -181,10 +181,15 @@ def node_allocatable(node: Node) -> dict[str, int]:
     """
     offered = millis(node.status.allocatable, "status.allocatable")
     return {
-        name: min(bounded(amount) if name == CPU else value_of_milli(amount), MAX_AMOUNT)
+        name: min(in_columns(name, amount), MAX_AMOUNT)
         for name, amount in offered.items()
         if name == PODS or _is_tracked(name)
     }
+
+
+def in_columns(name: str, milli: int) -> int:
+    """An exact amount, in thousandths, as the node table counts it: milli-CPU, of all else whole units, rounded up."""
+    return bounded(milli) if name == CPU else value_of_milli(milli)
 
 
 @lru_cache(maxsize=_KEPT_NAMES)
@@ -229,10 +234,11 @@ def _is_tracked(name: str) -> bool:
 
 def _pod_level(spec: PodSpec) -> Millis:
     """The pod-level requests of the spec; empty if it has none."""
-    return _supported(requests_of(spec.resources, "spec")) if spec.resources else NOTHING
+    return pod_level_only(requests_of(spec.resources, "spec")) if spec.resources else NOTHING
 
 
-def _supported(amounts: Millis) -> Millis:
+def pod_level_only(amounts: Millis) -> Millis:
+    """Those of the amounts that a pod as a whole may ask for, or be limited to."""
     return {name: amount for name, amount in amounts.items() if is_supported_pod_level_resource(name)}
 
 
@@ -267,8 +273,4 @@ def _pod_requests(
 
 
 def _amounts(exact: Millis) -> dict[str, int]:
-    return {
-        name: bounded(amount) if name == CPU else value_of_milli(amount)
-        for name, amount in exact.items()
-        if amount and _is_tracked(name)
-    }
+    return {name: in_columns(name, amount) for name, amount in exact.items() if amount and _is_tracked(name)}

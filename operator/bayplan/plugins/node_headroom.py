@@ -5,11 +5,11 @@ from typing import ClassVar, TypeVar
 
 import numpy as np
 
-from bayplan.api.quantity import bounded, milli, value_of_milli
+from bayplan.api.quantity import milli
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.resources import CPU, PODS
+from bayplan.cache.resources import PODS, in_columns
 from bayplan.config.bayplan_args import NodeHeadroomArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
@@ -40,8 +40,7 @@ class NodeHeadroom:
         self._kept: dict[str, tuple[int, int]] = {}
         """By resource, of a node's allocatable the per cents, and the amount beside them."""
         for each in args.resources:
-            amount = milli(each.amount or 0)
-            self._kept[each.name] = each.percentage, (bounded if each.name == CPU else value_of_milli)(amount)
+            self._kept[each.name] = each.percentage, in_columns(each.name, milli(each.amount or 0))
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return tuple(self._asked(pod))

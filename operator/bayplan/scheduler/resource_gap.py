@@ -4,11 +4,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from bayplan.api.quantity import bounded, value_of_milli
 from bayplan.cache.container_requests import millis
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.resources import CPU, PODS
+from bayplan.cache.resources import PODS, in_columns
 from bayplan.framework.causes import quantity
 from bayplan.groups.pod_group import PodGroup
 
@@ -26,7 +25,7 @@ def resource_gap(group: PodGroup, nodes: NodeTable, members: Iterable[PodInfo]) 
     held = list(members)
     missing: list[str] = []
     for name, amount in sorted(millis(group.min_resources, "spec.minResources").items()):
-        asked = bounded(amount) if name == CPU else value_of_milli(amount)
+        asked = in_columns(name, amount)
         free = float(np.maximum(nodes.offered(name) - nodes.taken(name), 0).sum(dtype=np.float64))
         free += sum(1 if name == PODS else each.placed.amounts.get(name, 0) for each in held)
         if asked > free:

@@ -12,7 +12,7 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.container_requests import NOTHING, ContainerRequests, Millis, millis, plus, spec_requests
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.resources import is_hugepages, is_supported_pod_level_resource
+from bayplan.cache.resources import is_hugepages, pod_level_only
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.answers import HEADERS
 from bayplan.server.metrics import TEXT_FORMAT
@@ -52,8 +52,7 @@ def _limits(resources: ResourceRequirements | None, path: str) -> Millis:
 
 
 def _pod_level(quantities: Mapping[str, Quantity] | None, field: str) -> Millis:
-    amounts = millis(quantities, f"spec.resources.{field}")
-    return {name: amount for name, amount in amounts.items() if is_supported_pod_level_resource(name)}
+    return pod_level_only(millis(quantities, f"spec.resources.{field}"))
 
 
 LONGEST_SECONDS = 60.0
