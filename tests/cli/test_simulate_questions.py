@@ -99,6 +99,8 @@ def test_copies_that_are_not_alike_are_not_counted(simulate):
         (("--count", "all"), "'all' is neither a number"),
         (("--drain", "n9"), "--drain: there is no Node 'n9'"),
         (("--remove", "deploy/web"), "--remove: there is no Deployment 'web' in namespace default"),
+        (("--remove", ""), '--remove: "": neither a file nor'),
+        (("--remove", "x" * 5000), 'xxx...": neither a file nor'),
         (("--remove", "web"), '--remove: "web": neither a file nor KIND/NAME of a kind that is read'),
         (("--add", "nothing.yaml"), "nothing.yaml: cannot be read: No such file or directory"),
     ],
