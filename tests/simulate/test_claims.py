@@ -10,6 +10,7 @@ from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.explained_attempts import ExplainedAttempts
+from bayplan.simulate.repack import repacked
 from bayplan.simulate.simulator import Simulator
 
 CLASS = {
@@ -186,3 +187,99 @@ def test_the_report_says_what_stands_for_extended_resources(read):
     assert device == {"request": named, "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
     assert "claims" not in second
     assert "cannot allocate all claims" in second["attempts"][-1]["message"]
+
+
+def running(name, entry, claim, node="n1", **meta):
+    made = [{"name": entry["name"], "resourceClaimName": claim}] if "resourceClaimTemplateName" in entry else []
+    pod = pod_with_devices(name, [entry], phase="Running", resourceClaimStatuses=made)
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "r", "uid": "r", "controller": True}
+    pod["metadata"] |= {"uid": name, "resourceVersion": "1", "ownerReferences": [owner], **meta}
+    pod["spec"]["nodeName"] = node
+    return pod
+
+
+def claim_of(name, *users, owner=None, node="n1"):
+    result = {"request": "one", "driver": "gpu.example.com", "pool": node, "device": "gpu-0"}
+    fields = [{"key": "metadata.name", "operator": "In", "values": [node]}]
+    selector = {"nodeSelectorTerms": [{"matchFields": fields}]}
+    owners = (
+        [] if owner is None else [{"apiVersion": "v1", "kind": "Pod", "name": owner, "uid": owner, "controller": True}]
+    )
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": name, "uid": name, "resourceVersion": "1", "ownerReferences": owners},
+        "spec": {"devices": {"requests": [{"name": "one", "exactly": {"deviceClassName": "gpu"}}]}},
+        "status": {
+            "allocation": {"devices": {"results": [result]}, "nodeSelector": selector},
+            "reservedFor": [{"resource": "pods", "name": each, "uid": each} for each in users],
+        },
+    }
+
+
+def elsewhere(kind, node):
+    """The node or the slice under another name."""
+    spec = (
+        {}
+        if "spec" not in kind
+        else {"spec": {**kind["spec"], "nodeName": node, "pool": {**kind["spec"]["pool"], "name": node}}}
+    )
+    return {**kind, "metadata": {"name": f"{node}-gpus" if spec else node}, **spec}
+
+
+NODES_WITH_DEVICES = [NODE, SLICE, elsewhere(NODE, "n2"), elsewhere(SLICE, "n2"), GPUS, CLASS_OF_DEVICES]
+OWN = {"name": "own", "resourceClaimTemplateName": "gpu"}
+SHARED = {"name": "shared", "resourceClaimName": "pool"}
+
+
+@pytest.fixture
+def changed(tmp_path):
+    def changed(*objects, **changes):
+        (tmp_path / "in.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+        return read_cluster([str(tmp_path / "in.json")], Changes(**changes))
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("entry", "claim"),
+    [(OWN, claim_of("p-own-x7k", "p", owner="p")), (SHARED, claim_of("pool", "p"))],
+    ids=["own", "shared"],
+)
+def test_a_pod_that_is_evicted_gets_devices_elsewhere(changed, entry, claim):
+    pod = running("p", entry, claim["metadata"]["name"])
+    assert outcome(changed(*NODES_WITH_DEVICES, claim, pod, drain=["n1"])) == "n2"
+
+
+def test_a_claim_that_others_use_keeps_its_devices(changed):
+    pods = [running(name, SHARED, "pool") for name in "pq"]
+    cluster = changed(*NODES_WITH_DEVICES, claim_of("pool", "p", "q"), *pods, remove=["pod/p"])
+    (claim,) = (each for each in cluster.looked_up if isinstance(each, ResourceClaim))
+    assert claim.status.allocation is not None
+    assert [each.name for each in claim.status.reserved_for] == ["q"]
+
+
+def test_devices_of_a_pod_that_is_removed_are_free(changed):
+    pod, waits = running("p", OWN, "p-own-x7k"), pod_with_devices("waits", [OWN])
+    objects = [NODE, SLICE, GPUS, CLASS_OF_DEVICES, claim_of("p-own-x7k", "p", owner="p"), pod, waits]
+    assert "cannot allocate all claims" in outcome(changed(*objects))
+    assert outcome(changed(*objects, remove=["pod/p"])) == "n1"
+
+
+def test_claims_of_a_pod_that_runs_or_that_is_about_to_stay_as_they_are(changed):
+    waits = pod_with_devices("q", [SHARED])
+    waits["metadata"] |= {"uid": "q", "resourceVersion": "1"}
+    claims = [claim_of("p-own-x7k", "p", owner="p"), claim_of("pool", "q", node="n2")]
+    cluster = changed(*NODES_WITH_DEVICES, *claims, running("p", OWN, "p-own-x7k"), waits, drain=["n2"])
+    kept = [each for each in cluster.looked_up if isinstance(each, ResourceClaim)]
+    assert all(each.status.allocation is not None for each in kept)
+    assert len(kept) == 2
+
+
+def test_pods_that_are_placed_anew_bring_no_devices_along(changed):
+    pods = [running("p", OWN, "p-own-x7k"), running("q", OWN, "q-own-x7k", node="n2")]
+    claims = [claim_of("p-own-x7k", "p", owner="p"), claim_of("q-own-x7k", "q", owner="q", node="n2")]
+    cluster = changed(*NODES_WITH_DEVICES, *claims, *pods)
+    simulator = Simulator(default_configuration())
+    simulator.add(repacked(cluster, ["bayplan"]).objects)
+    assert {each.attempts[-1].node for each in simulator.run().pods} == {"n1", "n2"}

@@ -1,6 +1,6 @@
 """The claims that controllers make for pods: on volumes that live as long as they do, and on devices."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from typing import cast
 
@@ -10,14 +10,15 @@ from bayplan.api.claim_objects import (
     ClaimMeta,
     DeviceRequestAllocationResult,
     ResourceClaim,
+    ResourceClaimStatus,
     ResourceClaimTemplate,
 )
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import resource_of
-from bayplan.api.meta_objects import OwnerReference
+from bayplan.api.meta_objects import OwnerReference, controller_of
 from bayplan.api.objects import PodResourceClaimStatus
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.cache.listers import Listers
+from bayplan.cache.listers import Listers, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.dynamic_resources.extended_claim import NOT_NAMED_YET, assumed_name
 from bayplan.plugins.volumes.claims import claim_reference
@@ -27,12 +28,44 @@ from bayplan.simulate.refusals import AdmissionError
 from bayplan.simulate.report import AllocatedDevice, ClaimReport
 
 _CLAIM = Decoder(PersistentVolumeClaim)
+_CLAIMS = (ResourceClaim, PersistentVolumeClaim)
 
 
 def with_claims(listers: Listers, pods: Sequence[PodInfo]) -> list[PodInfo]:
     """Return the pods as they are once controllers have made what they claim; claims that are there stay."""
     _make_volume_claims(listers, pods)
     return [_with_device_claims(listers, info) if info.pod.spec.resource_claims else info for info in pods]
+
+
+def on_nodes(pods: Iterable[PodInfo]) -> set[str]:
+    """Return the UIDs of the pods that are on a node, whether they have ended or not."""
+    return {pod.uid for pod in pods if pod.pod.spec.node_name}
+
+
+def released(objects: Iterable[NamedObject], gone: Collection[str]) -> list[NamedObject]:
+    """Return what plugins look up as it is once the pods of these UIDs have left their nodes.
+
+    Claims that were made for them are gone. A claim on devices that nobody uses any more has given them back. Upstream:
+    pkg/controller/resourceclaim/controller.go syncClaim, and the garbage collector.
+    """
+    if not gone:
+        return list(objects)
+    left = (each for each in objects if not (isinstance(each, _CLAIMS) and _is_of(each, gone)))
+    return [_released(each, gone) if isinstance(each, ResourceClaim) else each for each in left]
+
+
+def _is_of(claim: ResourceClaim | PersistentVolumeClaim, pods: Collection[str]) -> bool:
+    owner = controller_of(claim.metadata)
+    return owner is not None and owner.kind == "Pod" and owner.uid in pods
+
+
+def _released(claim: ResourceClaim, gone: Collection[str]) -> ResourceClaim:
+    users = claim.status.reserved_for or ()
+    left = [each for each in users if each.uid not in gone]
+    if len(left) == len(users):
+        return claim
+    status = structs.replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
+    return structs.replace(claim, status=status)
 
 
 def allocations(listers: Listers, pod: PodInfo) -> dict[str, ClaimReport]:

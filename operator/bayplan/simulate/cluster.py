@@ -30,6 +30,7 @@ from bayplan.simulate.changes import (
     references,
     refused_by_node,
 )
+from bayplan.simulate.claims import on_nodes, released
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, OwnedPods, workload_key
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
@@ -109,8 +110,8 @@ class ObjectReader:
         """With where they stand; a reference to the raw object would keep the whole file in memory."""
         self._autoscalers: dict[tuple[str, str], Autoscaler] = {}
         """By kind and key of what they scale."""
-        self._pod_groups: dict[tuple[GroupSource, str, str], RawObject] = {}
-        self._group_sources: dict[GroupSource, None] = {}
+        self._pod_groups: dict[tuple[GroupSource, str, str], RawObject | None] = {}
+        """None of those that were removed."""
         self._skipped: list[SkippedPod] = []
         self._ignored: Counter[str] = Counter()
         self._shared = SharedParts()
@@ -156,7 +157,7 @@ class ObjectReader:
         for each in gone:
             del self._objects[each]
         for group in groups:
-            del self._pod_groups[group]
+            self._pod_groups[group] = None
         if not there and not groups:
             raise missing(found, "--remove")
         self._removed[found] = None
@@ -191,7 +192,6 @@ class ObjectReader:
             elif named in SOURCES:
                 source, (namespace, name) = SOURCES[named], names(raw)
                 self._pod_groups[source, namespace or DEFAULT_NAMESPACE, name] = raw
-                self._group_sources[source] = None
             for kind in types:
                 self._put(kind, raw, self._names.named(_DECODERS[kind](raw.value), raw.value))
         except (*DECODE_ERRORS, AdmissionError, QuantityError) as error:
@@ -211,13 +211,13 @@ class ObjectReader:
         known = {each.metadata.name: each for each in (*self._known_classes, *classes)}
         admission = Admission(known.values(), self._as_scheduler, policies)
         pods = self._admitted(admission)
+        placed = on_nodes(pods)
         if self._removed:
             pods = self._without_removed(pods)
         gone = {name for kind, _, name in self._removed if kind == "Node"}
-        told: list[DrainedNode] = []
-        if self._drained or gone:
-            pods, told = self._evacuated(pods, gone)
+        pods, told = self._evacuated(pods, gone) if self._drained or gone else (pods, [])
         looked_up = [obj for (kind, _), (obj, _) in self._objects.items() if kind in _LOOKED_UP]
+        looked_up = released(looked_up, placed - on_nodes(pods))
         nodes = [obj for (kind, _), (obj, _) in self._objects.items() if kind is Node]
         making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
         workloads = [self._autoscaled(key, making.notes) for key in self._objects if key[0] in _WORKLOADS]
@@ -226,11 +226,11 @@ class ObjectReader:
         added = [each for each in self._added.values() if each]
         ignored = dict(sorted(self._ignored.items()))
         way, notes = making.making_way, making.notes
-        groups = pod_groups(self._pod_groups.values(), admission.priority_of)
+        groups = pod_groups(filter(None, self._pod_groups.values()), admission.priority_of)
         objects = ClusterObjects(
             nodes, pods, self._skipped, ignored, looked_up, len(workloads), classes, groups, told, added, way, notes
         )
-        objects.group_sources = {*self._group_sources}
+        objects.group_sources = {source for source, *_ in self._pod_groups}
         return objects
 
     def _autoscaled(self, key: tuple[type, str], notes: list[str]) -> tuple[Workload, RawObject]:

@@ -13,6 +13,7 @@ from bayplan.api.objects import PodStatus
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.shown_text import counted
+from bayplan.simulate.claims import released
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.drain import why_it_stays
@@ -92,7 +93,8 @@ def repacked(objects: ClusterObjects, profiles: Sequence[str], only: Collection[
         if each.partition("=")[0] not in ONLY_KEYS or each.endswith("="):
             raise ClusterFileError(f"--only: {each!a} is neither namespace=NAME nor scheduler=NAME")
         raise ClusterFileError(f"--only: no pod that runs has {each!a}")
-    return Repacking(replace(objects, pods=pods), moved, dict(sorted(staying.items())), len(used))
+    looked_up = released(objects.looked_up, moved.keys())
+    return Repacking(replace(objects, pods=pods, looked_up=looked_up), moved, dict(sorted(staying.items())), len(used))
 
 
 def repack_lines(repack: Repack) -> Iterator[str]:
