@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.api.objects import Taint, Toleration
-from bayplan.api.tolerations import Tolerance, find_untolerated_taint, tolerates
+from bayplan.api.tolerations import Tolerance, tolerates
 
 GPU = Taint(key="gpu", value="yes", effect="NoSchedule")
 
@@ -81,16 +81,16 @@ def test_one_matching_toleration_is_enough():
     assert not tolerates([], GPU)
 
 
-def test_the_first_untolerated_taint_of_the_wanted_effects_is_found():
+def test_a_hard_taint_that_is_not_tolerated_repels():
     soft = Taint(key="soft", effect="PreferNoSchedule")
     hard = Taint(key="hard", effect="NoExecute")
-    effects = ("NoSchedule", "NoExecute")
     gpu = Tolerance([Toleration(key="gpu", operator="Exists")])
-    assert find_untolerated_taint([soft, GPU, hard], Tolerance(None), effects) is GPU
-    assert find_untolerated_taint([soft, GPU, hard], gpu, effects) is hard
-    assert find_untolerated_taint([soft, GPU, hard], Tolerance([Toleration(operator="Exists")]), effects) is None
-    assert find_untolerated_taint([soft], Tolerance([]), effects) is None
-    assert find_untolerated_taint(None, Tolerance(None), effects) is None
+    assert Tolerance(None).repelled_by([soft, GPU])
+    assert gpu.repelled_by([soft, GPU, hard])
+    assert not gpu.repelled_by([soft, GPU])
+    assert not Tolerance([Toleration(operator="Exists")]).repelled_by([soft, GPU, hard])
+    assert not Tolerance([]).repelled_by([soft])
+    assert not Tolerance(None).repelled_by(None)
 
 
 words = st.sampled_from(["", "a", "1", "2"])

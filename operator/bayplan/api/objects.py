@@ -221,6 +221,12 @@ class PodSpec(Struct, frozen=True):
     host_users: bool | None = None
     scheduling_group: SchedulingGroup | None = None
 
+    @property
+    def required_nodes(self) -> NodeSelector | None:
+        """What its node affinity requires; None where that is nothing."""
+        affinity = None if self.affinity is None else self.affinity.node_affinity
+        return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
+
 
 class PodCondition(Struct, frozen=True):
     """One condition of a pod; times are RFC 3339 strings, kept as they came."""

@@ -1,12 +1,13 @@
 """Which taints a pod puts up with."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bayplan.api.objects import Taint, Toleration
 
 _FEW: Final = 8
+_HARD_EFFECTS: Final = ("NoSchedule", "NoExecute")
 _COMPARING: Final = ("Lt", "Gt")
 _INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,18}")
 
@@ -45,23 +46,18 @@ class Tolerance:
                     return True
         return tolerates(self._comparing, taint, compares=True)
 
+    def repelled_by(self, taints: Sequence[Taint] | None) -> bool:
+        """Whether one of the taints keeps pods away and is not tolerated.
+
+        Source: component-helpers scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint.
+        """
+        # Most nodes have none, and hints ask about every node that changes.
+        return bool(taints) and any(each.effect in _HARD_EFFECTS and not self.covers(each) for each in taints or ())
+
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint, *, compares: bool = False) -> bool:
     """Whether one of a few tolerations matches the taint; as `Tolerance` says."""
     return any(_matches(toleration, taint, compares=compares) for toleration in tolerations)
-
-
-def find_untolerated_taint(
-    taints: Iterable[Taint] | None, tolerance: Tolerance, effects: Collection[str]
-) -> Taint | None:
-    """The first taint with one of `effects` that is not tolerated, or None.
-
-    Source: component-helpers scheduling/corev1/helpers.go, FindMatchingUntoleratedTaint.
-    """
-    for taint in taints or ():
-        if taint.effect in effects and not tolerance.covers(taint):
-            return taint
-    return None
 
 
 def _matches(toleration: Toleration, taint: Taint, *, compares: bool) -> bool:

@@ -81,7 +81,7 @@ def _near_misses(rejected_nodes: RejectedNodes) -> Iterator[tuple[float, OwnChan
     for number in np.unique(sole[sole >= 0]).tolist():
         rejected = rows[sole == number]
         details = rejected_nodes.details(number, rejected)
-        if verdicts.filter_at(number).name == _NODE_AFFINITY and _has_required(pod.pod):
+        if verdicts.filter_at(number).name == _NODE_AFFINITY and pod.pod.spec.required_nodes is not None:
             selected = rejected[~_by_node_selector(details, pod, len(rejected))]
             if len(selected):
                 yield 1 / len(selected), NoNodeAffinity(nodes.names[order.first(selected)])
@@ -121,12 +121,6 @@ def _by_node_selector(details: Iterable[Detail], pod: PodInfo, count: int) -> ND
         if isinstance(cause, LabelMismatch) and cause.asked.first == (labels.get(cause.key),):
             out |= detail.holds
     return out
-
-
-def _has_required(pod: Pod) -> bool:
-    affinity = pod.spec.affinity
-    on_nodes = None if affinity is None else affinity.node_affinity
-    return on_nodes is not None and on_nodes.required_during_scheduling_ignored_during_execution is not None
 
 
 def _without_required(affinity: Affinity | None) -> Affinity | None:

@@ -9,7 +9,7 @@ from msgspec import structs
 from numpy.typing import NDArray
 
 from bayplan.api import objects
-from bayplan.api.objects import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
+from bayplan.api.objects import Node, NodeSelectorRequirement, NodeSelectorTerm, PreferredSchedulingTerm
 from bayplan.api.quantity import parse_int64
 from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector, compile_node_selector_terms
 from bayplan.cache.change_log import Rows
@@ -270,7 +270,7 @@ class NodeAffinity:
         labels = node.metadata.labels or {}
         if any(labels.get(key) != value for key, value in (pod.pod.spec.node_selector or {}).items()):
             return False
-        required = _required(pod)
+        required = pod.pod.spec.required_nodes
         if required is None:
             return True
         matcher = self._compiled.get(pod)
@@ -291,14 +291,9 @@ def _affinity(pod: PodInfo) -> objects.NodeAffinity | None:
     return None if affinity is None else affinity.node_affinity
 
 
-def _required(pod: PodInfo) -> NodeSelector | None:
-    affinity = _affinity(pod)
-    return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
-
-
 def _required_terms(pod: PodInfo) -> Sequence[NodeSelectorTerm] | None:
     """Return the required terms; None when nothing is required, while an empty list selects no node."""
-    required = _required(pod)
+    required = pod.pod.spec.required_nodes
     return None if required is None else required.node_selector_terms or ()
 
 

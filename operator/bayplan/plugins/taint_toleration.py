@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from bayplan.api.objects import Node, Taint
-from bayplan.api.tolerations import Tolerance, find_untolerated_taint
+from bayplan.api.tolerations import Tolerance
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
@@ -16,7 +16,6 @@ from bayplan.framework.cluster_event import NODE_ADD, NODE_TAINT, TARGET_POD_TOL
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.status import SUCCESS, Code, Codes, Normalize, Reads, Reason, Status, Traits
 
-_HARD_EFFECTS = ("NoSchedule", "NoExecute")
 _SOFT_EFFECT = "PreferNoSchedule"
 
 
@@ -43,7 +42,7 @@ class TaintToleration:
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
         rejection = np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         tolerance = Tolerance(pod.pod.spec.tolerations, compares=self._compares)
-        return self._index.taints().each(rows, lambda taints: rejection * _is_kept_away(tolerance, taints), np.int8)
+        return self._index.taints().each(rows, lambda taints: rejection * tolerance.repelled_by(taints), np.int8)
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
         return [Reason("node(s) had untolerated taint(s)", np.ones(len(rows), dtype=np.bool_))]
@@ -54,7 +53,7 @@ class TaintToleration:
         ids = column.ids[rows]
         holders: dict[Taint, list[int]] = {}
         for place in np.flatnonzero(np.bincount(ids, minlength=1)).tolist():
-            for taint in {each for each in column.values[place] if _rejects(tolerance, each)}:
+            for taint in {each for each in column.values[place] if tolerance.repelled_by((each,))}:
                 holders.setdefault(taint, []).append(place)
         for taint, places in holders.items():
             cause = UntoleratedTaint(taint.key, taint.value, taint.effect)
@@ -84,13 +83,5 @@ class TaintToleration:
     def _becomes_tolerable(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
         """Return whether the node is new or its taints kept the pod away before, and they do not any more."""
         tolerance = Tolerance(pod.pod.spec.tolerations, compares=self._compares)
-        was_kept_away = old is None or _is_kept_away(tolerance, old.spec.taints or ())
-        return was_kept_away and not _is_kept_away(tolerance, new.spec.taints or ())
-
-
-def _is_kept_away(tolerance: Tolerance, taints: Sequence[Taint]) -> bool:
-    return bool(taints) and find_untolerated_taint(taints, tolerance, _HARD_EFFECTS) is not None
-
-
-def _rejects(tolerance: Tolerance, taint: Taint) -> bool:
-    return taint.effect in _HARD_EFFECTS and not tolerance.covers(taint)
+        was_kept_away = old is None or tolerance.repelled_by(old.spec.taints)
+        return was_kept_away and not tolerance.repelled_by(new.spec.taints)

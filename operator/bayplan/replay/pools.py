@@ -6,12 +6,11 @@ from typing import Final
 
 from bayplan.api.meta_objects import ObjectMeta, OwnerReference
 from bayplan.api.objects import Container, Node, NodeStatus, Pod, PodSpec, PodStatus, ResourceRequirements
-from bayplan.api.tolerations import Tolerance, find_untolerated_taint
+from bayplan.api.tolerations import Tolerance
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS, node_allocatable
 from bayplan.replay.trace import NodePool, PodTemplate, Trace, requests_of
 
-_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _DAEMONS_OWNER: Final = OwnerReference("apps/v1", "DaemonSet", "daemons", "daemons", controller=True)
 
 _DAEMONS_PRIORITY: Final = 2_000_001_000
@@ -94,11 +93,8 @@ def _pool(pool: NodePool) -> Pool:
 
 
 def _allows(pool: NodePool, template: PodTemplate) -> bool:
-    tolerance = Tolerance(template.tolerations)
-    return (
-        template.node_selector.items() <= pool.labels.items()
-        and find_untolerated_taint(pool.taints, tolerance, _KEEPS_AWAY) is None
-    )
+    is_selected = template.node_selector.items() <= pool.labels.items()
+    return is_selected and not Tolerance(template.tolerations).repelled_by(pool.taints)
 
 
 def _holds(room: Amounts, asked: Amounts) -> bool:

@@ -25,7 +25,7 @@ from bayplan.api.objects import (
 )
 from bayplan.api.selectors import compile_node_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim, StorageMeta
-from bayplan.api.tolerations import Tolerance, find_untolerated_taint
+from bayplan.api.tolerations import Tolerance
 from bayplan.api.workload_objects import ReplicaSet, WorkloadSpec
 from bayplan.cache.pod_info import PodInfo
 from bayplan.simulate.admission import Admission
@@ -201,7 +201,6 @@ def _uid(batch: PodBatch, member: Member) -> str:
 
 
 _NAME: Final = "metadata.name"
-_KEEPS_AWAY: Final = ("NoSchedule", "NoExecute")
 _TOLERATED: Final = (
     ("not-ready", "NoExecute"),
     ("unreachable", "NoExecute"),
@@ -230,7 +229,7 @@ def nodes_for(spec: PodSpec, nodes: Iterable[Node]) -> Sequence[str]:
     Upstream: controller/daemon/daemon_controller.go NodeShouldRunDaemonPod.
     """
     wanted = (spec.node_selector or {}).items()
-    required = _required(spec)
+    required = spec.required_nodes
     matcher = None if required is None else compile_node_selector(required)
     tolerance = Tolerance(spec.tolerations)
     return [
@@ -239,7 +238,7 @@ def nodes_for(spec: PodSpec, nodes: Iterable[Node]) -> Sequence[str]:
         if spec.node_name in ("", node.metadata.name)
         and wanted <= (node.metadata.labels or {}).items()
         and (matcher is None or matcher.matches(node.metadata.labels, node.metadata.name))
-        and find_untolerated_taint(node.spec.taints, tolerance, _KEEPS_AWAY) is None
+        and not tolerance.repelled_by(node.spec.taints)
     ]
 
 
@@ -256,13 +255,8 @@ def kept_to(spec: PodSpec, node: str) -> PodSpec:
 
 def node_of(pod: Pod) -> str:
     """The node that a DaemonSet's pod is on or was made for; "" if it does not say."""
-    required = _required(pod.spec)
+    required = pod.spec.required_nodes
     if pod.spec.node_name or required is None:
         return pod.spec.node_name
     fields = (each for term in required.node_selector_terms or () for each in term.match_fields or ())
     return next((each.values[0] for each in fields if each.key == _NAME and each.values), "")
-
-
-def _required(spec: PodSpec) -> NodeSelector | None:
-    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
-    return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution

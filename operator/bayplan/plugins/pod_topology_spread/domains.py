@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.objects import Taint
-from bayplan.api.tolerations import Tolerance, find_untolerated_taint
+from bayplan.api.tolerations import Tolerance
 from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView, PodCounts, PodPredicate
 from bayplan.cache.node_index import LabelColumn, NodeIndex
@@ -15,8 +15,6 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominated_table import NominatedPods
 from bayplan.plugins.node_affinity import RequiredNodeAffinity
 from bayplan.plugins.pod_topology_spread.constraints import SpreadConstraint, selected_in
-
-_HARD_EFFECTS = ("NoSchedule", "NoExecute")
 
 _MANY = 2**62
 """More pods than there are."""
@@ -196,4 +194,4 @@ class SpreadDomains(NodeView):
         return included
 
     def _is_tolerated(self, taints: tuple[Taint, ...]) -> bool:
-        return find_untolerated_taint(taints, self._tolerance, _HARD_EFFECTS) is None
+        return not self._tolerance.repelled_by(taints)
