@@ -7,7 +7,7 @@ from bayplan.config.errors import FieldWarning, item, quote
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_sets import OWN_PLUGINS, UPSTREAM_DEFAULT_PLUGINS, Extends
 from bayplan.config.settings import OWN
-from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, NodeResourcesFitArgs, Profile
+from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, Profile
 
 _FIT: Final = "NodeResourcesFit"
 _HEADROOM: Final = "NodeHeadroom"
@@ -72,7 +72,6 @@ def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile])
         return
     # Before there were profiles, the arguments of the only one stood at the top.
     for profile, block in zip(profiles, _objects(top, "profiles") or [top], strict=True):
-        fit = profile.plugin_config.get(_FIT)
         names_one = any(
             each.raw("name") == _FIT and each.nested("args").has("scoringStrategy")
             for each in _objects(block, "pluginConfig")
@@ -81,7 +80,7 @@ def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile])
         is_off = {each.name for each in scores.disabled} & {_FIT, "*"} and _FIT not in {
             each.name for each in scores.enabled
         }
-        if isinstance(fit, NodeResourcesFitArgs) and fit.spreads and not names_one and not is_off:
+        if _FIT in profile.plugin_config and profile.fit.spreads and not names_one and not is_off:
             yield profile.scheduler_name
 
 

@@ -14,7 +14,6 @@ from bayplan.config.errors import ConfigurationError, FieldError, child, item, q
 from bayplan.config.types import (
     EXTENSION_POINTS,
     PLUGIN_SET_KEYS,
-    NodeResourcesFitArgs,
     PluginEntry,
     Plugins,
     PluginSet,
@@ -165,9 +164,7 @@ def _plugins_path(index: int) -> str:
 
 def _strategy_weight(profile: Profile) -> int:
     """By how much NodeResourcesFit's largest score is larger than that of other plugins."""
-    args = profile.plugin_config.get(_FIT)
-    several = args.scoring_strategies if isinstance(args, NodeResourcesFitArgs) else ()
-    return sum(each.weight for each in several) or 1
+    return sum(each.weight for each in profile.fit.scoring_strategies) or 1
 
 
 def plugin_set_errors(
@@ -303,10 +300,7 @@ def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfig
         return configuration
 
     def changed(profile: Profile) -> Profile:
-        args = profile.plugin_config.get(_FIT)
-        if not isinstance(args, NodeResourcesFitArgs):
-            args = NodeResourcesFitArgs()
-        config = {**profile.plugin_config, _FIT: replace(args, ignored_resources=ignored)}
+        config = {**profile.plugin_config, _FIT: replace(profile.fit, ignored_resources=ignored)}
         return replace(profile, plugin_config=config)
 
     return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))

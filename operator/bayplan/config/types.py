@@ -289,6 +289,12 @@ class Profile:
     plugin_config: Mapping[str, PluginArgs] = field(default_factory=dict)
     """Arguments by plugin name; every enabled plugin that takes arguments has an entry."""
 
+    @property
+    def fit(self) -> NodeResourcesFitArgs:
+        """The arguments of NodeResourcesFit, by default where it is not enabled."""
+        args = self.plugin_config.get("NodeResourcesFit")
+        return args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
+
 
 @dataclass(frozen=True, slots=True)
 class SchedulerConfiguration:

@@ -21,7 +21,6 @@ from bayplan.config.types import (
     DEFAULT_SCHEDULER_NAME,
     PLUGIN_SET_KEYS,
     InterPodAffinityArgs,
-    NodeResourcesFitArgs,
     PluginArgs,
     PluginEntry,
     Plugins,
@@ -134,9 +133,7 @@ def _algorithm(fields: Fields, hard_weight: int | None) -> SchedulerConfiguratio
         config["InterPodAffinity"] = InterPodAffinityArgs(hard_weight)
     if provider == _AUTOSCALER_PROVIDER:
         packing = ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED)
-        fit = config.get("NodeResourcesFit")
-        given = fit if isinstance(fit, NodeResourcesFitArgs) else NodeResourcesFitArgs()
-        config["NodeResourcesFit"] = replace(given, scoring_strategy=packing)
+        config["NodeResourcesFit"] = replace(profile.fit, scoring_strategy=packing)
     return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
 
 

@@ -26,7 +26,7 @@ _SCARCE_WEIGHT: Final = 5
 
 def strategy(patient: Patient) -> Iterator[Finding]:
     """Profiles whose strategy puts pods on the emptiest node."""
-    spreading = [each for each in patient.configuration.profiles if _fit(each).spreads]
+    spreading = [each for each in patient.configuration.profiles if each.fit.spreads]
     if spreading and patient.saves(better := patient.packed(_packing)):
         names = ", ".join(each.scheduler_name for each in spreading)
         yield Finding(
@@ -69,19 +69,14 @@ def _fixed(patient: Patient, change: Callable[[Profile], Profile]) -> str:
     return to_minimal_yaml(replace(patient.configuration, profiles=profiles))
 
 
-def _fit(profile: Profile) -> NodeResourcesFitArgs:
-    args = profile.plugin_config.get(_FIT)
-    return args if isinstance(args, NodeResourcesFitArgs) else NodeResourcesFitArgs()
-
-
 def _resources(profile: Profile) -> list[ResourceSpec]:
-    fit = _fit(profile)
+    fit = profile.fit
     strategies = [each.strategy for each in fit.scoring_strategies] or [fit.scoring_strategy]
     return [each for strategy in strategies for each in strategy.resources]
 
 
 def _packing(profile: Profile) -> Profile:
-    fit = _fit(profile)
+    fit = profile.fit
     if not fit.spreads:
         return profile
     packs = ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED, fit.scoring_strategy.resources)
@@ -89,7 +84,7 @@ def _packing(profile: Profile) -> Profile:
 
 
 def _weighing(name: str, profile: Profile) -> Profile:
-    fit = _fit(profile)
+    fit = profile.fit
     if fit.scoring_strategies or name in {each.name for each in _resources(profile)}:
         return profile
     more = (*fit.scoring_strategy.resources, ResourceSpec(name, _SCARCE_WEIGHT))

@@ -59,9 +59,8 @@ def profile_answers(configuration: SchedulerConfiguration, frameworks: Mapping[s
 
 def scoring_fit(profile: Profile, framework: Framework | None) -> NodeResourcesFitArgs | None:
     """Return what NodeResourcesFit scores by, None where it does not."""
-    args = profile.plugin_config.get(_FIT)
     scores = framework is not None and any(entry.plugin.name == _FIT for entry in framework.scores)
-    return args if scores and isinstance(args, NodeResourcesFitArgs) else None
+    return profile.fit if scores else None
 
 
 def _profile(profile: Profile, framework: Framework | None) -> ProfileAnswer:

@@ -14,7 +14,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
-from bayplan.config.types import NodeResourcesFitArgs, PodTopologySpreadArgs, SchedulerConfiguration
+from bayplan.config.types import PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_group import PodGroup
 from bayplan.scheduler.decision import FitError, Outcome, Placement
@@ -84,7 +84,6 @@ def _is_by_node(
     """Whether copies of the pod come into each other's way only by what they take of a node."""
     spec = pod.pod.spec
     profile = next(each for each in configuration.profiles if each.scheduler_name == spec.scheduler_name)
-    fit = profile.plugin_config.get("NodeResourcesFit")
     spread = profile.plugin_config.get("PodTopologySpread")
     affinity = spec.affinity
     has_rules = (
@@ -96,8 +95,7 @@ def _is_by_node(
     )
     is_plain = (
         "NodeResourcesFit" in framework.plugins
-        and isinstance(fit, NodeResourcesFitArgs)
-        and not (fit.ignored_resources or fit.ignored_resource_groups)
+        and not (profile.fit.ignored_resources or profile.fit.ignored_resource_groups)
         and isinstance(spread, PodTopologySpreadArgs)
         and not any(each.when_unsatisfiable == _HARD for each in spread.default_constraints)
         and framework.plugins.keys() <= _BY_NODE
