@@ -283,3 +283,12 @@ def test_pods_that_are_placed_anew_bring_no_devices_along(changed):
     simulator = Simulator(default_configuration())
     simulator.add(repacked(cluster, ["bayplan"]).objects)
     assert {each.attempts[-1].node for each in simulator.run().pods} == {"n1", "n2"}
+
+
+def test_a_pod_whose_own_claim_keeps_it_from_a_node_is_tried_again_without_its_devices(changed):
+    waits = pod_with_devices("q", [SHARED])
+    waits["spec"]["nodeSelector"] = {"there": "yes"}
+    node = elsewhere(NODE, "n2")
+    node["metadata"]["labels"] = {"there": "yes"}
+    cluster = changed(NODE, SLICE, node, elsewhere(SLICE, "n2"), GPUS, CLASS_OF_DEVICES, claim_of("pool"), waits)
+    assert outcome(cluster) == "n2"

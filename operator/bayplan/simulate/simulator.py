@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from bayplan.api.claim_objects import ResourceClaimTemplate
+from bayplan.api.claim_objects import ResourceClaim, ResourceClaimTemplate
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.group_members import GroupSource
@@ -18,9 +18,12 @@ from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
+    ActionType,
+    EventResource,
+    cluster_event,
     node_changes,
 )
-from bayplan.framework.status import Afterwards
+from bayplan.framework.status import Afterwards, Exchange
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -42,6 +45,8 @@ from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, p
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS_WITHOUT_CHANGE: Final = 20
+_CLAIM_UPDATE: Final = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
+_CLAIM_DELETE: Final = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
 _MOST_TRACES: Final = 64
 """Of how many members of a group the verdicts of all nodes are told: they are there all at once."""
 
@@ -96,7 +101,7 @@ class Simulator:
             self.cache.listers,
             nominator,
             lambda: self._moment,
-            afterwards=Afterwards(lambda exchange: exchange.assume()),
+            afterwards=Afterwards(self._perform),
             groups=self.groups,
         )
         self._now, self._between_pods = 0.0, 1.0
@@ -244,6 +249,16 @@ class Simulator:
         step = self._follow_up(attempt)
         self.seconds += self._clock() - started
         return self._reported(step)
+
+    def _perform(self, exchange: Exchange) -> None:
+        """Do at once what a plugin asks for, and wake the pods that a claim may help which is changed by that."""
+        claims = self.cache.listers.of(ResourceClaim)
+        before = dict(claims.objects)
+        exchange.assume()
+        for key, claim in before.items():
+            if (now := claims.get(key)) is not claim:
+                self._changed()
+                self.queue.move_all(_CLAIM_DELETE if now is None else _CLAIM_UPDATE, claim, now)
 
     def _wait_for_groups(self) -> bool:
         """Let the back-off of groups pass, if something happened since their rounds; whether it was done."""
