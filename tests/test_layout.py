@@ -61,8 +61,9 @@ def test_hosted_checks_run_the_targets_of_the_local_ones_and_nothing_else():
     assert {command.partition(" ")[2] for command in hosted} == (local - {"test"}) | set(targets["test"].split())
 
 
-def test_hosted_checks_name_actions_by_commit():
-    text = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
+@pytest.mark.parametrize("workflow", ["ci", "soak"])
+def test_hosted_checks_name_actions_by_commit(workflow: str):
+    text = (ROOT / ".github" / "workflows" / f"{workflow}.yml").read_text()
     used = re.findall(r"uses: (.+)", text)
     assert used
     assert [each for each in used if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9.]+", each)] == []
