@@ -1,5 +1,6 @@
 """What a pod waits for once its claims are written: that its devices are its own, and that they are ready."""
 
+import pytest
 from msgspec.structs import replace
 from tests.devices.device_builders import make_gpus
 from tests.plugins.dynamic_resources.device_scene import claim, claiming, perform, scene
@@ -31,6 +32,22 @@ def test_one_that_another_scheduler_gave_away_later_is_kept():
     exchange = world.reserve(claiming("c"))
     server.before[2] = lambda: rival(server, version="999", time="2026-01-03T00:00:00Z") or False
     assert perform(exchange, server) == ("done", [])
+
+
+@pytest.mark.parametrize("users", [(), ("p",)])
+def test_a_device_is_given_up_too_that_a_scheduler_wrote_on_the_claim_which_did_not_live_to_look(users):
+    """The last write of one that was killed came after those of its successor, who had given the device to another."""
+    world, server = scene(claim(devices=["gpu-0"], node="n2", time="2026-01-02T00:00:00Z", version="90", users=users))
+    rival(server, version="80", time="2026-01-02T00:00:01Z")
+    exchange = world.reserve(claiming("c"))
+    assert perform(exchange, server)[0] == "a device of claim c was allocated to claim ns/theirs by another scheduler"
+    assert server.stored().status.allocation is None
+
+
+def test_a_claim_that_another_pod_uses_keeps_a_device_that_was_given_away_twice():
+    world, server = scene(claim(devices=["gpu-0"], node="n2", time="2026-01-02T00:00:00Z", version="90", users=["o"]))
+    rival(server, version="80")
+    assert perform(world.reserve(claiming("c")), server) == ("done", [])
 
 
 def test_a_watch_that_does_not_show_what_was_written_fails_the_bind():

@@ -137,12 +137,13 @@ class ClaimCache:
         for key in {**self._allocated, **self._pods, **self._lister.objects} if keys is None else keys:
             self._observe(key)
 
-    def rival(self, claim: ResourceClaim) -> ResourceClaim | None:
+    def rival(self, claim: ResourceClaim, *, is_ours: bool) -> ResourceClaim | None:
         """Return a claim that another scheduler gave a device of this one, and which may have been first; None if none.
 
-        `claim` is as we wrote it and as the watch has shown it. Every scheduler that looks sees at least the claims
-        that were written before its own, so of two that look one gives way at least. Ours was first if the other's is
-        the later version, unless that says that it was allocated earlier and changed since.
+        `claim` is as the watch has shown it. Every scheduler that looks sees at least the claims that were written
+        before its own, so of two that look one gives way at least. Ours, as we wrote it, was first if the other's is
+        the later version, unless that says that it was allocated earlier and changed since. Of one that another wrote
+        nobody knows.
         """
         self.follow()
         mine = whole_devices(claim)
@@ -152,7 +153,7 @@ class ClaimCache:
         for other in self._lister.objects.values():
             if other.metadata.uid == uid or mine.isdisjoint(whole_devices(other)):
                 continue
-            is_before = is_later_version(ours, other.metadata.resource_version)
+            is_before = not is_ours or is_later_version(ours, other.metadata.resource_version)
             if is_before or _time(other) < _time(claim):
                 return other
         return None

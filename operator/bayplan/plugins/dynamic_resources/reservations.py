@@ -139,20 +139,23 @@ class Reservations:
 
     def _bind(self, reserved: _Reserved, pod: PodInfo, node_name: str) -> Conversation:
         reserved.is_under_way = True
-        written = []
+        written: list[ResourceClaim] = []
+        found: list[ResourceClaim] = []
         try:
             for known in reserved.claims if reserved.special is None else reserved.claims[:-1]:
                 claim = self._cache.get(key_of(known.metadata)) or known
-                if is_reserved_for(claim, pod):
-                    continue
-                allocation = self._allocation(reserved, claim)
-                claim = yield from bind_claim(claim, allocation, pod)
-                self._take_written(claim, pod)
+                allocation = None
+                if not is_reserved_for(claim, pod):
+                    allocation = self._allocation(reserved, claim)
+                    claim = yield from bind_claim(claim, allocation, pod)
+                    self._take_written(claim, pod)
                 if allocation is not None:
                     written.append(claim)
+                elif all(each.uid == pod.uid for each in claim.status.reserved_for or ()):
+                    found.append(claim)
             if reserved.special is not None:
                 written.append((yield from self._bind_special(reserved, reserved.special, pod)))
-            yield from self._make_sure(written, pod)
+            yield from self._make_sure(written, found)
             yield from self._wait_for_devices(reserved, pod, node_name)
         finally:
             reserved.is_under_way = False
@@ -178,15 +181,18 @@ class Reservations:
         yield from tell_pod(claim, pod, special.mappings)
         return claim
 
-    def _make_sure(self, written: Sequence[ResourceClaim], pod: PodInfo) -> _Steps:
+    def _make_sure(self, written: Sequence[ResourceClaim], found: Sequence[ResourceClaim]) -> _Steps:
         """Give way to another scheduler that gave away a device of ours: the API server refuses neither claim.
+
+        Claims that were `found` with devices may be another's, who did not live to look: the last write of a scheduler
+        that was killed can come after those of its successor. Whoever else has such a device may run with it.
 
         Raises:
             EffectError: one did, or the watch does not show what was written, so that nobody can tell.
         """
         yield from self._until(lambda: all(map(self._cache.has_shown, written)), _SHOWN_SECONDS, "claims are not shown")
-        for claim in written:
-            rival = self._cache.rival(claim)
+        for claim, is_ours in [*((each, True) for each in written), *((each, False) for each in found)]:
+            rival = self._cache.rival(claim, is_ours=is_ours)
             if rival is None:
                 continue
             name, other = claim.metadata.name, key_of(rival.metadata)
