@@ -12,6 +12,7 @@ from e2e.controlplane.installation import NAMESPACE, SERVICE_ACCOUNT, install_ba
 from e2e.controlplane.objects import node, pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
 from e2e.controlplane.service_account import request_token
+from e2e.controlplane.waiting import wait_until
 from e2e.gangs.objects import GROUPS, group, install_crd, member
 from e2e.scenarios.faulty_proxy import FaultyProxy
 from e2e.scenarios.outcomes import assert_alive_without_a_traceback, nodes_bound, wait_bound, wait_refused
@@ -113,6 +114,25 @@ def test_a_group_made_again_counts_with_its_new_least_number_and_the_members_tha
         assert nodes_bound(client, "default") == {}
         client.create("nodes", node("n2", cpu="1"))
         wait_bound(client, "default", names[1:])
+        assert_alive_without_a_traceback(process)
+
+
+def test_no_gang_starts_half_because_the_crd_is_deleted(plane: ControlPlane, client: ApiClient, tmp_path: Path) -> None:
+    client.create_all("nodes", [node(f"n{index}", cpu="1") for index in range(2)])
+    client.create(GROUPS, crd_group("orphan", 3))
+    names = [f"orphan-{index}" for index in range(3)]
+    client.create_all("pods", [crd_member(name, "orphan") for name in names])
+    with BayplanProcess(tmp_path, kubeconfig=install_bayplan(plane)) as process:
+        wait_refused(client, "default", names[0])
+        try:
+            plane.kubectl("delete", "crd", GROUPS)
+            wait_until(lambda: "this kind is gone, pods that need it wait" in process.log_path.read_text(), "a warning")
+            client.create("pods", pod("single", "default", requests=ONE_CPU))
+            wait_bound(client, "default", ["single"])
+            assert nodes_bound(client, "default").keys() == {"single"}
+        finally:
+            # For the scenarios after this one.
+            install_crd(plane)
         assert_alive_without_a_traceback(process)
 
 
