@@ -249,6 +249,18 @@ async def test_an_event_that_exists_already_was_created_by_a_try_whose_answer_wa
     assert warnings(caplog) == []
 
 
+async def test_the_log_says_which_call_is_given_up_and_what_the_server_answered(caplog):
+    scene = Scene()
+    words = 'Internal error occurred: failed calling webhook "w": ' + 1000 * "x"
+    scene.events.answers["e"] = [ApiResponse(500, json.dumps({"message": words}).encode())]
+    scene.send("e")
+    await scene.drain()
+    (line,) = [each.getMessage() for each in warnings(caplog)]
+    assert f"path={call_to('e').path} " in line
+    assert """'status 500: Internal error occurred: failed calling webhook "w": xxx""" in line
+    assert len(line) < 500
+
+
 async def test_what_admission_refuses_is_not_sent_again_but_for_patches():
     scene = Scene()
     refusal = ApiResponse(500, b'{"message": "Internal error occurred: failed calling webhook \\"w\\": EOF"}')

@@ -11,11 +11,15 @@ from bayplan.api.response import ApiResponse
 from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.turns import Turn
+from bayplan.shown_text import one_line
 
 logger = logging.getLogger(__name__)
 
 DELAYS_SECONDS: Final = (0.1, 0.5, 2.0)
 """How long a call waits before each further try."""
+
+_LONGEST_PROBLEM: Final = 300
+"""So many characters of what the API server says are in the log: a webhook's words have no bound."""
 
 
 async def answer_to(
@@ -53,7 +57,12 @@ async def send_once(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiRe
         if is_being_cancelled():
             raise
         return None, "cancelled"
-    return answer, "" if answer.status < 400 else f"status {answer.status}"
+    return answer, "" if answer.status < 400 else _refusal(answer)
+
+
+def _refusal(answer: ApiResponse) -> str:
+    """Say in a line what an answer is that is no success."""
+    return one_line(": ".join(filter(None, (f"status {answer.status}", answer.problem))), _LONGEST_PROBLEM)
 
 
 def may_pass(call: ApiCall, answer: ApiResponse) -> bool:
@@ -66,5 +75,7 @@ def may_pass(call: ApiCall, answer: ApiResponse) -> bool:
 def tell_given_up(call: ApiCall, problem: str) -> None:
     """Say in the log that a call is not made any more."""
     # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
-    level = logging.DEBUG if problem in {"status 404", "status 409", "status 422"} else logging.WARNING
-    logger.log(level, "API call given up method=%s about=%r problem=%s", call.method, call.about, problem)
+    is_missed = not problem.startswith(("status 404", "status 409", "status 422"))
+    level = logging.WARNING if is_missed else logging.DEBUG
+    text = "API call given up method=%s path=%s about=%r problem=%r"
+    logger.log(level, text, call.method, call.path, call.about, problem)
