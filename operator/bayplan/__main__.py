@@ -13,7 +13,10 @@ def main() -> None:
     """
     if sys.argv[1:2] == ["run"]:
         signal.signal(signal.SIGTERM, _end_before_it_began)
-    from bayplan import cli  # noqa: PLC0415  after the handler is there
+    try:
+        from bayplan import cli  # noqa: PLC0415  after the handler is there
+    except KeyboardInterrupt:
+        os._exit(128 + signal.SIGINT)  # Without a word, as later.
 
     try:
         cli.main()
