@@ -24,7 +24,8 @@ def chromium():
 
 
 @pytest.fixture
-def tab(chromium):
+def tab(chromium, page_of, served):
+    """Opens a page in a tab of its own, which is closed before whoever serves the page ends: it would ask in vain."""
     made = []
 
     def opened(address, link="", **settings):
