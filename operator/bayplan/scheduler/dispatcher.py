@@ -208,7 +208,7 @@ class Dispatcher:
                 if answer is None or answer.status != goes_on:
                     break
             if answer is None or answer.status >= 400:
-                tell_given_up(call, problem)
+                tell_given_up(call, answer, problem)
         finally:
             following = self._events.done(write)
             if following is not None:

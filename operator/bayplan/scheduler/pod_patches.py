@@ -158,7 +158,7 @@ class PodPatches:
             elif not pod.binds:
                 pause = _pause(write, pod.tries, answer)
                 if pause is None:
-                    tell_given_up(write.call, problem)
+                    tell_given_up(write.call, answer, problem)
         finally:
             pod.turn, pod.is_sent = None, False
             if pause is None:

@@ -72,10 +72,10 @@ def may_pass(call: ApiCall, answer: ApiResponse) -> bool:
     return answer.status in {500, 502, 503, 504}
 
 
-def tell_given_up(call: ApiCall, problem: str) -> None:
-    """Say in the log that a call is not made any more."""
+def tell_given_up(call: ApiCall, answer: ApiResponse | None, problem: str) -> None:
+    """Say in the log that a call is not made any more; `answer` and `problem` are those of its last try."""
     # 404 and 422 are what a pod deleted, or recreated under its name, answers: nobody misses that write.
-    is_missed = not problem.startswith(("status 404", "status 409", "status 422"))
+    is_missed = answer is None or answer.status not in {404, 409, 422}
     level = logging.WARNING if is_missed else logging.DEBUG
     text = "API call given up method=%s path=%s about=%r problem=%r"
     logger.log(level, text, call.method, call.path, call.about, problem)
