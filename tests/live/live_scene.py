@@ -7,6 +7,7 @@ from tests.scheduler.scene import Scene
 from bayplan.config.load import default_configuration
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import KnownClasses
+from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 
 
 class LiveScene(Scene):
@@ -26,6 +27,7 @@ class LiveScene(Scene):
             is_synced=lambda: self.synced,
             identity="host_1",
             read_classes=self._classes,
+            stranded_devices=StrandedDevices(self.cache.listers).by_driver,
         )
 
     async def _classes(self):

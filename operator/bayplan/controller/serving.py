@@ -20,7 +20,6 @@ from bayplan.controller.reload import ConfigurationReload
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import PriorityClassList
-from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
@@ -151,10 +150,9 @@ def build_serving(
     cache, queue = scheduler.cache, scheduler.queue
     configuration = reload.configuration
     gates = configuration.feature_gates
+    stranded_devices = StrandedDevices(cache.listers).by_driver
     packing = PackingCollector(
-        lambda: allocation_summary(cache.nodes),
-        lambda resources: Packing(cache.nodes, resources),
-        StrandedDevices(ClaimCache.shared(cache.listers)).by_driver,
+        lambda: allocation_summary(cache.nodes), lambda resources: Packing(cache.nodes, resources), stranded_devices
     )
     metrics.registry.register(AtScrape(lambda: state_metrics(cache, queue, scheduler, watches.states())))
     metrics.registry.register(packing)
@@ -170,6 +168,7 @@ def build_serving(
         is_synced=lambda: watches.synced,
         identity=socket.gethostname() if leadership is None else leadership.identity,
         read_classes=PriorityClassList(credentials).read,
+        stranded_devices=stranded_devices,
     )
     routes = [
         configz_route(lambda: to_effective(reload.configuration)),

@@ -36,8 +36,6 @@ from bayplan.live.cluster_view import (
 )
 from bayplan.live.explanation import explanation_answer, find
 from bayplan.live.simulation import ReadClasses, simulation_answer
-from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
-from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.recent_decisions import RecentDecision, RecentDecisions
 
@@ -126,11 +124,9 @@ class LiveInspector:
     identity: str
     read_classes: ReadClasses
     """Gives the PriorityClasses that pods may name."""
+    stranded_devices: Callable[[], Mapping[str, float]]
+    """Adds up, by driver, what is left of devices that are taken in part."""
     thread: AnswerThread = field(default_factory=AnswerThread)
-    _devices: StrandedDevices = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._devices = StrandedDevices(ClaimCache.shared(self.cache.listers))
 
     async def summary(self) -> bytes:
         """Who schedules, by what, and how it stands."""
@@ -218,7 +214,7 @@ class LiveInspector:
             raise RefusedQuestionError(HTTPStatus.SERVICE_UNAVAILABLE, text, retry_after=1)
 
     def _summary(self) -> SummaryAnswer:
-        sizes, stranded = self.cache.sizes(), self._devices.by_driver()
+        sizes, stranded = self.cache.sizes(), self.stranded_devices()
         return SummaryAnswer(
             time=format_time(time.time()),
             version=__version__,

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from msgspec import UNSET
 
 from bayplan.cache.cache import Cache
-from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.drain import DrainedNode
@@ -43,7 +42,7 @@ class Given:
     ) -> Summary:
         """Tell of the cluster as it stands, and of `pods` that named a profile."""
         use = cluster_use(cache.nodes)
-        stranded = StrandedDevices(ClaimCache.shared(cache.listers)).by_driver()
+        stranded = StrandedDevices(cache.listers).by_driver()
         skipped = sum(each.pods for each in self.skipped)
         return Summary(
             nodes=len(cache.nodes),

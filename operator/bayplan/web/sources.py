@@ -12,6 +12,7 @@ from bayplan.client.scheduler_client import SchedulerClient
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import always
+from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -166,6 +167,7 @@ class SnapshotSource:
             is_synced=lambda: True,
             identity=name,
             read_classes=always(objects.priority_classes),
+            stranded_devices=StrandedDevices(self._simulator.cache.listers).by_driver,
         )
         self._page = {"mode": "snapshot", "title": name, "skipped": len(objects.skipped)}
 

@@ -10,7 +10,6 @@ from tests.plugins.dynamic_resources.device_scene import DeviceWorld, claim
 
 from bayplan.api.device_objects import ResourceSlice
 from bayplan.config.load import default_configuration
-from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
@@ -18,7 +17,7 @@ from bayplan.simulate.tables import Printer, print_summary
 
 
 def stranded(world):
-    return StrandedDevices(ClaimCache.shared(world.cache.listers))
+    return StrandedDevices(world.cache.listers)
 
 
 def cut(name, *eighths):

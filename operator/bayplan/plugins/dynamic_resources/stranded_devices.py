@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from bayplan.cache.listers import Listers
 from bayplan.devices.allocated_state import PoolId
 from bayplan.devices.packing import WHOLE, left_in_part
 from bayplan.devices.pools import Pool
@@ -15,8 +16,8 @@ class StrandedDevices:
     by the pools there are.
     """
 
-    def __init__(self, cache: ClaimCache) -> None:
-        self._cache = cache
+    def __init__(self, listers: Listers) -> None:
+        self._cache = ClaimCache.shared(listers)
         self._known: dict[PoolId, tuple[int, Pool, int]] = {}
 
     def by_driver(self) -> dict[str, float]:
