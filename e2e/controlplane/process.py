@@ -1,6 +1,7 @@
 """Child processes that never outlive the test run, with logs in files and figures from /proc."""
 
 import contextlib
+import itertools
 import os
 import secrets
 import signal
@@ -8,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol, Self
@@ -26,16 +27,26 @@ if os.getppid() != int(sys.argv[1]):
     sys.exit("the parent is gone")
 os.execvp(sys.argv[2], sys.argv[2:])
 """
-_FIRST_PORT, _LAST_PORT = 20000, 32000  # below the range the kernel hands out to outgoing connections
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_FIRST_PORT, _SLICE, _SLICES = 20000, 1500, 8  # below the range the kernel hands out to outgoing connections
+
+
+def _own_ports() -> Iterator[int]:
+    """Ports of this process of pytest alone, in turn: one that was given is not yet listened on for a while."""
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _SLICES
+    offset = secrets.randbelow(_SLICE)
+    return itertools.cycle(_FIRST_PORT + worker * _SLICE + (offset + each) % _SLICE for each in range(_SLICE))
+
+
+_candidates = _own_ports()
 
 
 def free_ports(count: int) -> list[int]:
-    """Returns distinct loopback TCP ports nobody listens on right now."""
+    """Returns distinct loopback TCP ports nobody listens on right now, and no other worker of this run is given."""
     with contextlib.ExitStack() as stack:
         ports: list[int] = []
         while len(ports) < count:
-            candidate = _FIRST_PORT + secrets.randbelow(_LAST_PORT - _FIRST_PORT)
+            candidate = next(_candidates)
             probe = stack.enter_context(socket.socket())
             with contextlib.suppress(OSError):
                 probe.bind(("127.0.0.1", candidate))
