@@ -46,6 +46,7 @@ _LIST_PAGE = 2000
 _COMPACT = (",", ":")
 _IDLE_SECONDS = 30.0
 _WORKERS = 16
+_SHOWN_SECONDS = 0.1
 _GONE = (404, 409)  # the pod has ended already, or another one has its name
 
 
@@ -160,14 +161,21 @@ class ApiClient:
         return version
 
     def create(self, resource: str, document: Object) -> Object:
-        """Creates one object in the namespace its metadata names, and returns it."""
-        namespace = document["metadata"].get("namespace")
-        return self.request("POST", path_of(resource, namespace=namespace), document)
+        """Creates one object in the namespace its metadata names, and returns it; watches have shown it, or nearly."""
+        created = self._create(resource, document)
+        _let_watches_show(resource, [created])
+        return created
 
     def create_all(self, resource: str, documents: Iterable[Object]) -> Objects:
-        """Creates many objects at once and returns them in order; the first refusal is raised."""
+        """Creates many objects at once and returns them in order, as `create`; the first refusal is raised."""
         with ThreadPoolExecutor(_WORKERS, thread_name_prefix="create") as pool:
-            return list(pool.map(lambda document: self.create(resource, document), documents))
+            created = list(pool.map(lambda document: self._create(resource, document), documents))
+        _let_watches_show(resource, created)
+        return created
+
+    def _create(self, resource: str, document: Object) -> Object:
+        namespace = document["metadata"].get("namespace")
+        return self.request("POST", path_of(resource, namespace=namespace), document)
 
     def patch(
         self,
@@ -219,6 +227,15 @@ class ApiClient:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._idle.get_nowait()[0].close()
+
+
+def _let_watches_show(resource: str, created: Objects) -> None:
+    """Wait a moment after nodes and pods on nodes: other watches show these than those of pods that want a node.
+
+    A pod that is created right after them could overtake them on a busy machine, as with kube-scheduler and nodes.
+    """
+    if resource == "nodes" or any(each.get("spec", {}).get("nodeName") for each in created):
+        time.sleep(_SHOWN_SECONDS)
 
 
 def cut_off(connection: http.client.HTTPConnection | None) -> None:

@@ -2,7 +2,6 @@
 
 import contextlib
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -15,7 +14,6 @@ from e2e.controlplane.recorder import PodRecorder
 from e2e.controlplane.waiting import wait_until
 
 WAIT_SECONDS = 40.0
-_SHOWN_SECONDS = 0.2
 
 _SUFFIXES: dict[str, int | Fraction] = {
     "": 1,
@@ -123,8 +121,6 @@ def fill_nodes(
     documents = [pod_of_class(each, namespace, "low", node_name=name, **placed) for each, name in low.items()]
     client.create_all("nodes", [node(name, cpu=str(pods)) for name in names])
     client.create_all("pods", documents)
-    # Nodes, pods with a node and pods without one come by three watches: a pod of the test could overtake these.
-    time.sleep(_SHOWN_SECONDS)
     return list(low)
 
 
