@@ -15,9 +15,9 @@ INT64_MIN = -(2**63)
 INT64_MAX = 2**63 - 1
 
 _MILLI = 1000
+_NANO_OF_MILLI = 10**6
 _WHOLE_BOUND = TOO_MUCH * 10
 _BOUND = _WHOLE_BOUND * _MILLI
-_BOUND_DIGITS = len(str(_BOUND))
 
 _INT64_DIGITS = 19
 _DECIMAL = re.compile(r"([+-]?)([0-9]+)")
@@ -57,14 +57,14 @@ def milli(quantity: Quantity) -> int:
         QuantityError: The text is no quantity.
     """
     if type(quantity) is str:
-        return _nano_of_short_text(quantity) if len(quantity) <= _CACHED_LENGTH else _nano_of_text(quantity)
+        return _milli_of_short_text(quantity) if len(quantity) <= _CACHED_LENGTH else _milli_of_text(quantity)
     if quantity is None:
         return 0
     if type(quantity) is int:
         # Compared before it is multiplied: the integer of a YAML file may have any length.
         return max(quantity, 0) * _MILLI if quantity < _WHOLE_BOUND else _BOUND
     if type(quantity) is float:
-        return _nano_of_text(repr(quantity))
+        return _milli_of_text(repr(quantity))
     raise _refusal(quantity)
 
 
@@ -145,13 +145,13 @@ def _exact_of_text(text: str) -> int:
 
 
 @lru_cache(maxsize=16384)
-def _nano_of_short_text(text: str) -> int:
-    return _nano_of_text(text)
+def _milli_of_short_text(text: str) -> int:
+    return _milli_of_text(text)
 
 
-def _nano_of_text(text: str) -> int:
-    sign, digits, decimal, binary = _parts(text)
-    return 0 if not digits or sign == "-" else _scaled(digits, decimal + 3, binary)
+def _milli_of_text(text: str) -> int:
+    # To round up twice is to round up once. The bounds of exact amounts are above this one.
+    return min(max(-(-_exact_of_text(text) // _NANO_OF_MILLI), 0), _BOUND)
 
 
 def _parts(text: str) -> tuple[str, str, int, int]:
@@ -176,24 +176,6 @@ def _parts(text: str) -> tuple[str, str, int, int]:
     if not digits:
         raise _refusal(text)
     return sign, digits.lstrip("0"), decimal - len(decimals), binary
-
-
-def _scaled(digits: str, decimal: int, binary: int) -> int:
-    """`digits` (no leading zero) times 10**decimal times 2**binary, rounded up and bounded."""
-    magnitude = len(digits) + decimal
-    if magnitude > _BOUND_DIGITS:
-        return _BOUND
-    if magnitude < -_KEPT_DECIMALS:
-        return 1
-    kept = magnitude + _KEPT_DECIMALS
-    if len(digits) > kept:
-        lost = digits[kept:].strip("0")
-        digits, decimal = digits[:kept] or "0", -_KEPT_DECIMALS
-    else:
-        lost = ""
-    amount = (int(digits) + bool(lost)) << binary
-    amount = amount * int(10**decimal) if decimal >= 0 else -(-amount // int(10**-decimal))
-    return min(amount, _BOUND)
 
 
 def _refusal(quantity: object) -> QuantityError:
