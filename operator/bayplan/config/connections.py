@@ -2,13 +2,14 @@
 
 import re
 import ssl
-import tempfile
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Any, Final
 
+from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import without_userinfo
+from bayplan.api.trust import load_identity, verifying_context
 from bayplan.config.document import UnreadableFileError, read_file
 from bayplan.config.errors import ConfigurationError, FieldError, child, invalid, item, required
 from bayplan.config.fields import Fields, format_duration, required_name
@@ -234,7 +235,7 @@ def extender_tls_errors(extenders: tuple[Extender, ...]) -> list[FieldError]:
 
 
 def tls_context(extender: Extender) -> ssl.SSLContext:
-    """Return how to reach the extender over TLS, with the certificates that its `tlsConfig` holds or names.
+    """Return how to reach the extender over TLS, with the certificates and the name that its `tlsConfig` has.
 
     Raises:
         ConfigurationError: with all that is wrong, each at `tlsConfig` or a field of it; key material never shows.
@@ -250,9 +251,9 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
     if bool(tls.cert_data or tls.cert_file) != bool(tls.key_data or tls.key_file):
         errors.append(FieldError(_TLS, "certificate and key: one is given without the other"))
     try:
-        context = _trusting(roots)
-    except ssl.SSLError:
-        context = ssl.create_default_context()
+        context = verifying_context(roots, _TLS, server_name=tls.server_name)
+    except CredentialsError:
+        context = verifying_context(None, _TLS)
         errors.append(FieldError(_given(tls, "ca"), "holds no certificates in PEM"))
     # kube-scheduler does not check certificates when enableHTTPS is set and no CA is given.
     if tls.insecure or (extender.enable_https and not trusts):
@@ -260,8 +261,8 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         context.verify_mode = ssl.CERT_NONE
     if certificate is not None and key is not None:
         try:
-            _load_certificate(context, certificate, key)
-        except ssl.SSLError:
+            load_identity(context, certificate + b"\n" + key, _TLS)
+        except CredentialsError:
             message = "certificate and key must be in PEM, without a password, and belong together"
             errors.append(FieldError(_TLS, message))
     if errors:
@@ -295,19 +296,3 @@ def _pem(tls: ExtenderTLSConfig, name: str, errors: list[FieldError]) -> bytes |
         return content
     errors.append(FieldError(_given(tls, name), f"is larger than {_MAX_BYTES} bytes" if content else "is empty"))
     return None
-
-
-def _trusting(roots: bytes | None) -> ssl.SSLContext:
-    if roots is None:
-        return ssl.create_default_context()
-    # What is not ASCII is a comment. Without anything left the system's certificates would be trusted.
-    text = roots.decode("ascii", "ignore")
-    return ssl.create_default_context(cadata=text or "\n")
-
-
-def _load_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    with tempfile.NamedTemporaryFile(suffix=".pem") as file:
-        file.write(certificate + b"\n" + key)
-        file.flush()
-        # An empty password, so that a key with one is an error and nobody is asked for it.
-        context.load_cert_chain(file.name, password="")

@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 from collections.abc import Callable, Collection, Sequence
-from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
@@ -109,7 +108,6 @@ class ExtenderClient:
         shown = f"{self.spec.shown_url.rstrip('/')}/{verb}"
         if self._session is None:
             self._session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=self._ssl))
-        tls = self.spec.tls_config
         try:
             async with self._session.post(
                 url,
@@ -117,7 +115,6 @@ class ExtenderClient:
                 headers={"Content-Type": "application/json"},
                 timeout=aiohttp.ClientTimeout(total=self._seconds if seconds is None else seconds),
                 allow_redirects=False,
-                server_hostname=tls.server_name or None if tls and urlsplit(url).scheme == "https" else None,
             ) as response:
                 if response.status != 200:
                     raise ExtenderError(f"failed {verb} with extender at URL {shown}, code {response.status}")
