@@ -80,10 +80,11 @@ async def test_pods_that_wait_for_claims_of_their_own_wait_for_one_reason(explai
             | texts
         )
 
-    async def queue(self, *, limit, continue_):
-        return {"time": "", "total": 3, "items": [item(each) for each in ("web-b7x", "web-q", "a")], "continue": None}
+    async def queue_page(self, start, limit):
+        items = [item(each) for each in ("web-b7x", "web-q", "a")]
+        return json.dumps({"time": "", "total": 3, "items": items, "continue": None}).encode()
 
-    monkeypatch.setattr(SchedulerClient, "queue", queue)
+    monkeypatch.setattr(SchedulerClient, "queue_page", queue_page)
     _, out, _ = await explain("--pending")
     heading, line = out.splitlines()
     assert heading == "3 pods wait"
@@ -155,7 +156,7 @@ async def test_a_file_with_a_mistake_is_refused_with_its_place_and_the_scheduler
 
 
 async def test_the_reasons_of_pods_reach_the_terminal_without_codes(explain, monkeypatch):
-    monkeypatch.setattr(SchedulerClient, "queue", queue_full_of("\x1b[2J\u202e\r"))
+    monkeypatch.setattr(SchedulerClient, "queue_page", queue_full_of("\x1b[2J\u202e\r"))
     _, out, _ = await explain("--pending")
     heading, line, end = out.split("\n")
     assert (heading, end) == ("1 pod waits", "")
@@ -170,7 +171,7 @@ async def forged(explain, monkeypatch):
     answer = json.loads(out)
 
     async def given(self, namespace, name):
-        return answer
+        return json.dumps(answer).encode()
 
     monkeypatch.setattr(SchedulerClient, "explanation", given)
     return answer

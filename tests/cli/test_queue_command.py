@@ -39,7 +39,7 @@ async def test_wide_adds_the_message_and_json_has_everything(queue):
 
 
 async def test_no_text_in_the_queue_reaches_the_terminal_as_a_code(queue, monkeypatch):
-    monkeypatch.setattr(SchedulerClient, "queue", queue_full_of("\x1b[2J\u202e\r"))
+    monkeypatch.setattr(SchedulerClient, "queue_page", queue_full_of("\x1b[2J\u202e\r"))
     heading, line, end = (await queue("-o", "wide")).split("\n")
     assert (heading.split()[0], end) == ("NAMESPACE", "")
     assert line.isprintable()

@@ -1,10 +1,12 @@
 """How a person's question gets to the scheduler that is meant, and with whose token."""
 
 import asyncio
+import json
 
 import pytest
 from tests.client.fake_cluster import LEASE, POD, TOKEN
 
+from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.client.connect import connect
 from bayplan.client.errors import CannotLogInError, ClientError, NotReachedError, RefusedError
 from bayplan.client.leader import Target
@@ -32,15 +34,25 @@ async def failure(target):
 
 async def test_every_answer_comes_through_a_port_forward_to_the_holder_of_the_lease(target, cluster):
     async with connect(target) as client:
-        assert (await client.summary())["leading"] is True
-        assert (await client.nodes())["names"] == ["n1"]
-        assert (await client.node("n1"))["allocatable"]["cpu"] == 4000
-        assert [each["name"] for each in (await client.queue(limit=5))["items"]] == ["big"]
-        assert [each["name"] for each in (await client.decisions(after=0))["items"]] == ["big"]
-        assert (await client.explanation("default", "big"))["state"] == "pending"
+        assert json.loads(await client.summary())["leading"] is True
+        assert json.loads(await client.nodes())["names"] == ["n1"]
+        assert json.loads(await client.node("n1"))["allocatable"]["cpu"] == 4000
+        assert [each["name"] for each in json.loads(await client.queue_page(0, 5))["items"]] == ["big"]
+        assert json.loads(await client.queue_page(1, 5))["items"] == []
+        assert [each["name"] for each in json.loads(await client.decisions(0, 5))["items"]] == ["big"]
+        assert json.loads(await client.decisions(1, 5))["items"] == []
+        assert json.loads(await client.explanation("default", "big"))["state"] == "pending"
         body = b'{"kind": "Pod", "metadata": {"name": "a"}, "spec": {"schedulerName": "bayplan", "containers": [{}]}}'
-        assert (await client.simulate(body))["pods"][0]["attempts"][0]["node"] == "n1"
+        assert json.loads(await client.simulation(body, ""))["pods"][0]["attempts"][0]["node"] == "n1"
+        assert json.loads(await client.simulation(body, "max"))["count"]["fits"] > 0
     assert set(cluster.forwards) == {("bayplan-system", "bayplan-7f-x2", "10259")}
+
+
+async def test_what_the_scheduler_refuses_is_refused_with_its_words(target, cluster):
+    async with connect(target) as client:
+        with pytest.raises(RefusedQuestionError, match="there is no pod default/nobody") as refused:
+            await client.explanation("default", "nobody")
+    assert refused.value.status == 404
 
 
 async def test_the_scheduler_is_shown_a_token_of_the_reader_and_never_the_persons_own(target, cluster, scheduler):
@@ -73,7 +85,7 @@ async def test_a_token_of_a_file_is_shown_instead(kubeconfig, cluster, tmp_path)
     file = tmp_path / "token"
     file.write_text("reader-token\n")
     async with connect(Target(kubeconfig=kubeconfig, namespace="bayplan-system", token_file=file)) as client:
-        assert (await client.summary())["nodes"] == 1
+        assert json.loads(await client.summary())["nodes"] == 1
     assert cluster.tokens == []
 
 
@@ -108,7 +120,7 @@ async def test_of_several_leases_none_is_taken_unless_its_namespace_is_named(kub
 async def test_who_may_read_the_lease_of_one_namespace_alone_needs_not_name_it(target, cluster):
     cluster.answers[LEASE.format("kube-system")] = (403, {"reason": "Forbidden", "message": "no"})
     async with connect(target) as client:
-        assert (await client.summary())["nodes"] == 1
+        assert json.loads(await client.summary())["nodes"] == 1
 
 
 async def test_a_holder_under_another_account_is_not_asked_unless_that_is_named(kubeconfig, cluster):
@@ -158,7 +170,7 @@ async def test_at_its_address_a_scheduler_is_asked_whatever_leases_there_are(
     cluster.answers[TOKEN.format("kube-system")] = cluster.answers.pop(TOKEN.format("bayplan-system"))
     server = f"https://127.0.0.1:{scheduler.port}"
     async with connect(Target(kubeconfig=kubeconfig, server=server, authority=authority)) as client:
-        assert (await client.summary())["nodes"] == 1
+        assert json.loads(await client.summary())["nodes"] == 1
     assert cluster.forwards == []
 
 
@@ -214,9 +226,9 @@ async def test_who_may_not_see_the_path_is_told_of_the_role(kubeconfig, cluster)
 async def test_at_an_address_the_certificate_is_checked(kubeconfig, scheduler, authority, cluster):
     url = f"https://127.0.0.1:{scheduler.port}"
     async with connect(Target(kubeconfig=kubeconfig, server=url, authority=authority)) as client:
-        assert (await client.summary())["nodes"] == 1
+        assert json.loads(await client.summary())["nodes"] == 1
     async with connect(Target(kubeconfig=kubeconfig, server=url, insecure=True)) as client:
-        assert (await client.summary())["nodes"] == 1
+        assert json.loads(await client.summary())["nodes"] == 1
     told = str(await failure(Target(kubeconfig=kubeconfig, server=url)))
     assert told.startswith(f"the scheduler at {url} is not trusted: its certificate: ")
     assert told.endswith("; name the authority by --certificate-authority, or take any by --insecure-skip-tls-verify")

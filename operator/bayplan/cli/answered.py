@@ -11,14 +11,14 @@ from bayplan.cli import BAD_INPUT, FAILED, tell_line
 
 
 def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
-    """Return what a scheduler or an API server answers, understood as of a kind; where it does not, end with a line."""
+    """Return what is asked for, JSON read as of a kind if that is given; where there is no answer, end with a line."""
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
 
     code = FAILED
     try:
         answer = asyncio.run(question)
-        return answer if kind is None else msgspec.convert(answer, kind)
+        return answer if kind is None else msgspec.json.decode(answer, type=kind)
     except ClientError as error:
         tell_line(str(error))
         code = BAD_INPUT if isinstance(error, CannotLogInError) else FAILED

@@ -63,10 +63,10 @@ def explain(flags: _Flags, target: Target) -> None:
         _show(answered(pending_reasons(target, flags.namespace)), pending_lines, as_json=as_json)
     elif flags.filename is not None:
         question = _simulated(target, _body(flags.filename, flags.namespace or _DEFAULT_NAMESPACE))
-        _show(answered(question, None if as_json else SimulationAnswer), asked_lines, as_json=as_json)
+        _show(answered(question, dict if as_json else SimulationAnswer), asked_lines, as_json=as_json)
     else:
         question = _ask(target, *_pod_named(flags.pod or "", flags.namespace))
-        _show(answered(question, None if as_json else ExplanationAnswer), live_lines, as_json=as_json)
+        _show(answered(question, dict if as_json else ExplanationAnswer), live_lines, as_json=as_json)
 
 
 def _show(answer: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:  # noqa: ANN401 - any answer
@@ -95,14 +95,14 @@ def _body(file: str, namespace: str) -> bytes:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-async def _simulated(target: Target, body: bytes) -> dict[str, Any]:
+async def _simulated(target: Target, body: bytes) -> bytes:
     from bayplan.client.connect import connect  # noqa: PLC0415
 
     async with connect(target) as client:
-        return await client.simulate(body)
+        return await client.simulation(body, "")
 
 
-async def _ask(target: Target, namespace: str, name: str) -> dict[str, Any]:
+async def _ask(target: Target, namespace: str, name: str) -> bytes:
     from bayplan.client.connect import connect  # noqa: PLC0415
     from bayplan.client.errors import RefusedError  # noqa: PLC0415
 

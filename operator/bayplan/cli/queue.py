@@ -55,11 +55,11 @@ async def waiting_pods(target: Target, namespace: str | None) -> "QueueAnswer":
 
     # A pod that moves meanwhile may come twice.
     found: dict[tuple[str, str], QueueItem] = {}
-    start: str | None = ""
+    start: int | None = 0
     async with connect(target) as client:
         while start is not None:
-            page = msgspec.convert(await client.queue(limit=1000, continue_=start), QueueAnswer)
-            start = page.continue_
+            page = msgspec.json.decode(await client.queue_page(start, 1000), type=QueueAnswer)
+            start = msgspec.convert(page.continue_, int | None, strict=False)
             found |= {(each.namespace, each.name): each for each in page.items if namespace in {None, each.namespace}}
     return QueueAnswer(page.time, len(found), list(found.values()), None)
 

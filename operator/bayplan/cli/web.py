@@ -78,8 +78,7 @@ async def _serve_remote(target: Target, listening: "socket.socket", opened: Call
     async with connect(target) as client:
         # Whoever may not ask is told so here, not on a page.
         await client.summary()
-        source = RemoteSource(client)
-        await serve(source, source, listening, opened)
+        await serve(RemoteSource(client), client, listening, opened)
 
 
 def _snapshot(flags: _Flags) -> "SnapshotSource | ComparedSource":

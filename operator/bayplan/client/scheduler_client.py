@@ -3,7 +3,7 @@
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote
 
 import aiohttp
@@ -13,9 +13,6 @@ from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.live_paths import PREFIX, SIMULATE
 from bayplan.client.errors import NotReachedError, RefusedError
 from bayplan.shown_text import one_line
-
-Answer = dict[str, Any]
-"""A JSON object, in the shapes of docs/live-api.schema.json."""
 
 MAX_ANSWER_BYTES: Final = 64 * 2**20
 """A larger answer is refused: a scheduler sends a few megabytes at most."""
@@ -36,11 +33,12 @@ def session_with(tls: ssl.SSLContext) -> aiohttp.ClientSession:
 
 
 class SchedulerClient:
-    """Asks one scheduler at `url`; `bayplan explain` and `bayplan web` rely on it.
+    """Asks one scheduler at `url`; `bayplan explain` relies on it, and `bayplan web` as on any `Inspector`.
 
-    `token` gives the bearer token of each request, None for none; `session` says how the peer is verified. Every method
-    raises RefusedError where the scheduler says no, with its words, and NotReachedError where it does not answer. No
-    redirect is followed, so the token goes nowhere else.
+    Answers are JSON objects in the shapes of docs/live-api.schema.json, each on one line, whoever wrote them. `token`
+    gives the bearer token of each request, None for none; `session` says how the peer is verified. Every method raises
+    RefusedError where the scheduler says no, with its words, and NotReachedError where it does not answer. No redirect
+    is followed, so the token goes nowhere else.
     """
 
     def __init__(self, url: str, token: Callable[[], Awaitable[str | None]], session: aiohttp.ClientSession) -> None:
@@ -48,39 +46,39 @@ class SchedulerClient:
         self._token = token
         self._session = session
 
-    async def summary(self) -> Answer:
+    async def summary(self) -> bytes:
         """Who it is, by what it packs, and how full the cluster is."""
         return await self._ask("GET", f"{PREFIX}/summary")
 
-    async def nodes(self) -> Answer:
+    async def nodes(self) -> bytes:
         """What is taken of each node, column by column."""
         return await self._ask("GET", f"{PREFIX}/nodes")
 
-    async def node(self, name: str) -> Answer:
+    async def node(self, name: str) -> bytes:
         """One node and its pods."""
         return await self._ask("GET", f"{PREFIX}/nodes/{quote(name, safe='')}")
 
-    async def queue(self, *, limit: int = 100, continue_: str = "") -> Answer:
-        """A page of the pods that wait; `continue_` is what the page before ended with."""
-        return await self._ask("GET", f"{PREFIX}/queue", query={"limit": str(limit), "continue": continue_})
+    async def queue_page(self, start: int, limit: int) -> bytes:
+        """Some of the pods that wait; `start` is what the page before ended with, 0 for the first."""
+        return await self._ask("GET", f"{PREFIX}/queue", query={"limit": str(limit), "continue": str(start)})
 
-    async def decisions(self, *, after: int = 0, limit: int = 500) -> Answer:
+    async def decisions(self, after: int, limit: int) -> bytes:
         """The decisions after the one numbered `after`, the oldest first."""
         return await self._ask("GET", f"{PREFIX}/decisions", query={"after": str(after), "limit": str(limit)})
 
-    async def explanation(self, namespace: str, name: str) -> Answer:
+    async def explanation(self, namespace: str, name: str) -> bytes:
         """Why the pod is where it is, or nowhere, worked out now."""
         path = f"{PREFIX}/namespaces/{quote(namespace, safe='')}/pods/{quote(name, safe='')}/explanation"
         return await self._ask("GET", path)
 
-    async def simulate(self, body: bytes, *, count: str = "") -> Answer:
-        """What would come of the pods or workloads in `body`, JSON; `count` is a number or `max`.
+    async def simulation(self, body: bytes, count: str) -> bytes:
+        """What would come of the pods or workloads in `body`, JSON; `count` is a number, `max`, or "".
 
         Of YAML, `bayplan.web.updates.as_json` makes such a body.
         """
-        return await self._ask("POST", SIMULATE, query={"count": count} if count else {}, body=body)
+        return await self._ask("POST", SIMULATE, query={"count": count}, body=body)
 
-    async def _ask(self, method: str, path: str, *, query: Mapping[str, str] = {}, body: bytes | None = None) -> Answer:
+    async def _ask(self, method: str, path: str, *, query: Mapping[str, str] = {}, body: bytes | None = None) -> bytes:
         token = await self._token()
         headers = {"Accept": "application/json", **({} if token is None else {"Authorization": f"Bearer {token}"})}
         try:
@@ -106,7 +104,7 @@ class SchedulerClient:
             raise NotReachedError(
                 f"what answers at {self.url} is no scheduler of this kind: {path} gives no JSON object"
             )
-        return answer
+        return msgspec.json.encode(answer)
 
 
 async def _body(response: aiohttp.ClientResponse) -> bytes:

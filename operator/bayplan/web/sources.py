@@ -25,8 +25,6 @@ from bayplan.web.updates import Updates
 SECONDS_BETWEEN: Final = 2.0
 """How long after an answer the scheduler is asked again."""
 
-_encode = msgspec.json.encode
-
 MOVED_SHOWN: Final = 500
 """Of the pods that are not on the same node everywhere the page is told so many, and how many there are."""
 
@@ -38,7 +36,7 @@ _REFRESH_SECONDS: Final = 0.5
 
 
 class RemoteSource:
-    """Passes the page's questions on to a scheduler, and what it refuses back; its methods are those of `Inspector`."""
+    """Shows a scheduler that runs, which `client` asks."""
 
     def __init__(self, client: SchedulerClient, *, seconds_between: float = SECONDS_BETWEEN) -> None:
         self._client = client
@@ -54,34 +52,6 @@ class RemoteSource:
         while True:
             await updates.refresh(round(time.time(), 1), running=True)
             await asyncio.sleep(self._seconds_between)
-
-    async def summary(self) -> bytes:
-        """Who schedules, by what, and how it stands."""
-        return _encode(await self._client.summary())
-
-    async def nodes(self) -> bytes:
-        """All nodes, column by column."""
-        return _encode(await self._client.nodes())
-
-    async def node(self, name: str) -> bytes:
-        """One node and its pods."""
-        return _encode(await self._client.node(name))
-
-    async def queue_page(self, start: int, limit: int) -> bytes:
-        """Some of the pods that wait."""
-        return _encode(await self._client.queue(limit=limit, continue_=str(start) if start else ""))
-
-    async def decisions(self, after: int, limit: int) -> bytes:
-        """Some of the last decisions."""
-        return _encode(await self._client.decisions(after=after, limit=limit))
-
-    async def explanation(self, namespace: str, name: str) -> bytes:
-        """Why a pod is where it is, or nowhere."""
-        return _encode(await self._client.explanation(namespace, name))
-
-    async def simulation(self, body: bytes, count: str) -> bytes:
-        """What would come of pods."""
-        return _encode(await self._client.simulate(body, count=count))
 
 
 class SummaryOf(msgspec.Struct, rename="camel", frozen=True):

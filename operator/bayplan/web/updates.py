@@ -33,7 +33,7 @@ _TIMELESS: Final = b"{"
 
 
 def as_json(data: bytes, name: str) -> bytes:
-    """Return the objects in `data`, YAML or JSON as kubectl takes them, as the body of `SchedulerClient.simulate`.
+    """Return the objects in `data`, YAML or JSON as kubectl takes them, as the body of `SchedulerClient.simulation`.
 
     Raises:
         ClusterFileError: it is neither, or something in it is no object; the text begins with `name`.
