@@ -132,7 +132,7 @@ SWITCHES: Sequence[Switch] = (
     Switch("filter_few", plain, _without("few_rows", "FewRowsFilterPlugin")),
     Switch("score_few", plain, _without("few_rows", "FewRowsScorePlugin")),
     Switch("filter_with_nominated", nominated, _without("nominated_round", "NominatedFilterPlugin")),
-    Switch("sign_version", plain, lambda: patch.object(Framework, "signature", lambda self, pod: self._sign(pod))),
+    Switch("sign_inputs", plain, lambda: patch.object(Framework, "signature", lambda self, pod: self._sign(pod))),
     Switch("reads", plain, _declaring(NodeAffinity, TaintToleration, reads=Reads.CLUSTER)),
     Switch("pre_reads", spread, _declaring(PodTopologySpread, pre_reads=None)),
     Switch("reads_pods", preempting, _declaring(NodeResourcesFit, reads_pods=True)),

@@ -11,15 +11,14 @@ class Signing:
 
     name = "Signing"
 
-    def __init__(self, sign, *, signs_more=False, **version):
+    def __init__(self, sign, *, signs_more=False, **inputs):
         self.traits = Traits(signs_more=signs_more)
         self.asked = []
-        self.inputs = {}
+        self.inputs = inputs
         self._sign = sign
-        vars(self).update(version)
 
     def sign_inputs(self, pod):
-        return self.inputs.get(pod.namespace) if self.inputs else self.sign_version
+        return self.inputs.get(pod.namespace)
 
     def sign_pod(self, pod):
         self.asked.append(pod.name)
@@ -49,13 +48,13 @@ def test_a_plugin_that_looks_at_more_signs_every_pod():
     assert plugin.asked == ["a", "b"]
 
 
-def test_a_new_version_makes_pods_be_signed_anew():
-    plugin = Signing(lambda pod: plugin.sign_version, sign_version=1)
+def test_other_inputs_make_pods_be_signed_anew():
+    plugin = Signing(lambda pod: plugin.inputs[pod.namespace], default=1)
     framework = framework_of(plugin)
     first, second = pod("a"), pod("b")
     before = framework.signature(first)
     assert framework.signature(second) == before
-    plugin.sign_version = 2
+    plugin.inputs["default"] = 2
     assert framework.signature(second) == framework.signature(first) != before
     assert plugin.asked == ["a", "a"]
 
@@ -65,31 +64,11 @@ def test_a_pod_that_shares_nothing_shares_nothing_with_its_template():
     assert framework.signature(pod("a")) is framework.signature(pod("b")) is None
 
 
-def test_a_new_version_that_is_none_to_a_pod_leaves_its_signature():
-    plugin = Signing(lambda pod: plugin.inputs[pod.namespace], sign_version=1)
-    plugin.inputs = {"mine": "a", "other": "b"}
+def test_other_inputs_of_others_leave_a_pod_its_signature():
+    plugin = Signing(lambda pod: plugin.inputs[pod.namespace], mine="a", other="b")
     framework = framework_of(plugin)
     mine, other = pod("mine", namespace="mine"), pod("other", namespace="other")
     assert (framework.signature(mine), framework.signature(other)) == (("a",), ("b",))
-    plugin.sign_version, plugin.inputs["other"] = 2, "c"
+    plugin.inputs["other"] = "c"
     assert (framework.signature(mine), framework.signature(other)) == (("a",), ("c",))
     assert plugin.asked == ["mine", "other", "other"]
-
-
-def test_pods_of_one_template_are_looked_at_once_a_version():
-    looked_at = []
-
-    class Looking(Signing):
-        def sign_inputs(self, pod):
-            looked_at.append(pod.name)
-
-    plugin = Looking(lambda pod: (), sign_version=1)
-    framework = framework_of(plugin)
-    first, second = pod("a"), pod("b")
-    for each in (first, second):
-        framework.signature(each)
-    looked_at.clear()
-    plugin.sign_version = 2
-    for each in (first, second, first):
-        framework.signature(each)
-    assert (looked_at, plugin.asked) == (["a"], ["a"])

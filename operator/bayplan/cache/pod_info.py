@@ -33,12 +33,8 @@ _Key = tuple[str, tuple[tuple[str, str], ...], bytes]
 
 
 class Signature(msgspec.Struct, eq=False):
-    """What a profile takes a pod for, shared by pods of one template.
+    """What a profile takes a pod for, shared by pods of one template; it holds while `inputs`, beside the pod, do."""
 
-    It was worked out from `inputs` beside the pod, and is known to hold at `version` of what may change them.
-    """
-
-    version: int
     inputs: tuple[object, ...]
     value: Hashable
 

@@ -73,15 +73,11 @@ class SignPlugin(Plugin, Protocol):
 
 
 @runtime_checkable
-class VersionedSignPlugin(SignPlugin, Protocol):
+class SignInputsPlugin(SignPlugin, Protocol):
     """One whose signatures depend on more than the pod."""
 
-    @property
-    def sign_version(self) -> int:
-        """Grows when that changes, so that pods may have to be signed anew."""
-
     def sign_inputs(self, pod: PodInfo) -> object:
-        """What the signature depends on beside the pod, and is equal with; asked after each version, as it is cheap."""
+        """What the signature depends on beside the pod, and is equal with; asked in each cycle, so it must be cheap."""
 
 
 @runtime_checkable

@@ -37,8 +37,8 @@ from bayplan.framework.interface import (
     ReservePlugin,
     ResourceScorePlugin,
     ScorePlugin,
+    SignInputsPlugin,
     SignPlugin,
-    VersionedSignPlugin,
     Wait,
 )
 from bayplan.framework.missing_state import WithoutState
@@ -82,8 +82,8 @@ class Framework:
             return [plugin for plugin, _ in points.get(point, ())]
 
         # Pods keep one signature a profile, so that they hold none of a framework that was replaced. Unlike an id, the
-        # number that says whose it is is never used again, and plugins do not count as far as the next one's.
-        self._first_version = next(_serials) << 32
+        # number that says whose it is is never used again.
+        self._serial = next(_serials)
         self.calls = PluginCalls() if calls is None else calls
         """What measures the plugins."""
         self.extended = bool(extenders)
@@ -123,7 +123,7 @@ class Framework:
         self._signers = tuple(signers) if len(signers) == len(unique) else None
         is_template_enough = not any(plugin.traits.signs_more for plugin in unique.values())
         self._templates = PodTemplates() if is_template_enough else None
-        self._sign_versions = tuple(plugin for plugin in signers if isinstance(plugin, VersionedSignPlugin))
+        self._sign_inputs = [plugin.sign_inputs for plugin in signers if isinstance(plugin, SignInputsPlugin)]
         self._fail_without_state()
 
     def _fail_without_state(self) -> None:
@@ -249,26 +249,16 @@ class Framework:
         Kept on the pod and shared by pods of one template, so it is not worked out again unless what plugins make of
         such a pod has changed.
         """
-        version = self._first_version
-        for plugin in self._sign_versions:
-            version += plugin.sign_version
-        known = pod.signatures.get(self.profile_name)
-        if known is None or known.version != version:
-            known = self._renewed(known, pod, version)
-        return known.value
-
-    def _renewed(self, known: Signature | None, pod: PodInfo, version: int) -> Signature:
-        """Keep on the pod, and return, what holds at `version`: what is known, unless what it follows from changed."""
         name = self.profile_name
-        inputs = (self._first_version, *(plugin.sign_inputs(pod) for plugin in self._sign_versions))
+        inputs = (self._serial, *[sign_inputs(pod) for sign_inputs in self._sign_inputs])
+        known = pod.signatures.get(name)
         if known is None or known.inputs != inputs:
             model = pod if self._templates is None else self._templates.model_of(pod)
             known = model.signatures.get(name)
             if known is None or known.inputs != inputs:
-                known = model.signatures[name] = Signature(version, inputs, self._sign(model))
+                known = model.signatures[name] = Signature(inputs, self._sign(model))
             pod.signatures[name] = known
-        known.version = version
-        return known
+        return known.value
 
     def _sign(self, pod: PodInfo) -> Hashable:
         if self._signers is None:

@@ -25,8 +25,6 @@ class ExtendedResources:
 
     def __init__(self, listers: Listers) -> None:
         self._lister = listers.of(DeviceClass)
-        self.changes = self._lister.changes
-        """Whose position grows with every change of a class."""
         self._made_of = 0
         self._classes: dict[str, str] = {}
 

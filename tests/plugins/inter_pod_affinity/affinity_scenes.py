@@ -57,7 +57,7 @@ class AffinityScene(Scene):
         self.namespaces.set(Namespace(metadata=ObjectMeta(name=name, labels=labels)))
 
     def state(self, pod: PodInfo) -> CycleState:
-        _ = self.plugin.sign_version
+        self.plugin.sign_inputs(pod)
         return self.states.setdefault(self.plugin.sign_pod(pod), CycleState())
 
     def rejected(self, pod: Pod) -> dict[str, tuple[Code, list[str]]]:

@@ -26,7 +26,7 @@ GPU = "example.com/gpu"
 def fragmentation(scene, weights, half_life=1000):
     resources = tuple(WeightedResource(*each) for each in weights.items())
     plugin = NodeResourcesFragmentation(NodeResourcesFragmentationArgs(resources, half_life), scene.cache.nodes)
-    assert plugin.sign_version >= 0
+    assert plugin.sign_inputs(make_pod_info())
     return plugin
 
 
@@ -149,9 +149,9 @@ def test_however_many_shapes_come_few_are_counted_and_the_frequent_one_stays():
 def test_what_was_scored_by_other_typical_pods_is_scored_again():
     scene = Scene(make_node("n", cpu=99))
     plugin = fragmentation(scene, {"cpu": 1})
-    before, signed = plugin.sign_version, sign(plugin, cpu=1)
+    before, signed = plugin.sign_inputs(make_pod_info()), sign(plugin, cpu=1)
     scene.add(make_pod("a", node="n", cpu=2))
-    assert plugin.sign_version > before
+    assert plugin.sign_inputs(make_pod_info()) != before
     assert sign(plugin, cpu=1) != signed
 
 

@@ -248,10 +248,11 @@ def test_a_signature_tells_apart_what_spreading_treats_differently():
 
 def test_a_new_service_changes_signatures():
     scene = Spreading()
-    before = scene.plugin.sign_version, scene.plugin.sign_pod(PodInfo(web()))
+    pod = PodInfo(web())
+    before = scene.plugin.sign_inputs(pod), scene.plugin.sign_pod(pod)
     scene.listers.of(Service).set(service())
-    after = scene.plugin.sign_version, scene.plugin.sign_pod(PodInfo(web()))
-    assert before[0] < after[0]
+    after = scene.plugin.sign_inputs(pod), scene.plugin.sign_pod(pod)
+    assert before[0] != after[0]
     assert before[1] != after[1]
 
 

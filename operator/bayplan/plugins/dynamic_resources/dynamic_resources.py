@@ -111,7 +111,6 @@ class DynamicResources:
         self._index = index
         self._cache = cache
         self._extended = extended
-        self._class_changes = extended.changes
         self._clock, self._cpu_clock = clock, cpu_clock
         self._packs = args.device_choice is DeviceChoice.LEAST_LEFT_OVER
         self._points = shape_table(args.shape).tolist() if args.shape else None
@@ -119,10 +118,6 @@ class DynamicResources:
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         return bool(pod.pod.spec.resource_claims or self._extended.asked_by(pod))
-
-    @property
-    def sign_version(self) -> int:
-        return self._class_changes.position
 
     def sign_inputs(self, pod: PodInfo) -> object:
         return self._extended.asked_by(pod)

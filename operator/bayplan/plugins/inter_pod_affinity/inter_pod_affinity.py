@@ -76,14 +76,9 @@ class InterPodAffinity:
         # Each pod of a crowd may be a shape of its own, too large to be kept: what the next one shares stays.
         self._scored_last: ExistingPodsTerms | None = None
 
-    @property
-    def sign_version(self) -> int:
-        """Grows when terms on nodes read other labels of pods than before."""
-        placed = self._cluster.placed
-        placed.catch_up()
-        return placed.label_keys_version
-
-    def sign_inputs(self, pod: PodInfo) -> Hashable:
+    def sign_inputs(self, pod: PodInfo) -> int:
+        """What grows when terms on nodes read other labels of pods than before."""
+        self._cluster.placed.catch_up()
         return self._cluster.placed.label_keys_version
 
     def sign_pod(self, pod: PodInfo) -> Hashable:

@@ -93,7 +93,6 @@ class NodeResourcesFit:
     def __init__(self, args: NodeResourcesFitArgs, devices: DeviceAmounts) -> None:
         self._devices = devices
         self._extended = devices.extended
-        self._class_changes = devices.extended.changes
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
@@ -115,10 +114,6 @@ class NodeResourcesFit:
             return (amounts, requests.scoring_cpu, requests.scoring_memory)
         scoring_amounts = tuple(sorted(requests.scoring_amounts.items()))
         return (amounts, requests.scoring_cpu, requests.scoring_memory, scoring_amounts)
-
-    @property
-    def sign_version(self) -> int:
-        return self._class_changes.position
 
     def sign_inputs(self, pod: PodInfo) -> object:
         return self._extended.asked_by(pod)

@@ -111,17 +111,13 @@ class NodeResourcesFragmentation:
         self._largest = LargestAmounts(nodes, self._names)
         self._typical = TypicalPods(nodes, self._names, args.half_life_pods)
 
-    @property
-    def sign_version(self) -> int:
+    def sign_inputs(self, pod: PodInfo) -> object:
         self._largest.catch_up()
         self._typical.catch_up()
-        return self._largest.version + self._typical.version
-
-    def sign_inputs(self, pod: PodInfo) -> object:
-        return (self._largest.version, self._typical.version)
+        return (self._largest.amounts, self._typical.version)
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return (self._asked(pod), self._largest.version, self._typical.version)
+        return (self._asked(pod), self._largest.amounts, self._typical.version)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         free = np.array([np.maximum(nodes.offered(name)[rows] - nodes.taken(name)[rows], 0) for name in self._names])

@@ -21,21 +21,15 @@ _LARGEST_BITS: Final = 62 - SHARE_BITS
 
 
 class LargestAmounts(NodeView):
-    """How much of each resource the node has that has most of it; remainders of different resources compare by that.
-
-    `version` grows when `amounts` change, and with them the score of every node.
-    """
+    """How much of each resource the node has that has most of it; remainders of different resources compare by that."""
 
     def __init__(self, nodes: NodeTable, names: tuple[str, ...]) -> None:
         super().__init__(nodes)
         self._names = names
         self.amounts: tuple[int, ...] = (0,) * len(names)
-        self.version = 0
 
     def _read_all(self) -> None:
-        amounts = tuple(int(self._nodes.offered(name).max()) for name in self._names)
-        self.version += amounts != self.amounts
-        self.amounts = amounts
+        self.amounts = tuple(int(self._nodes.offered(name).max()) for name in self._names)
 
 
 def share_of(largest: int, amounts: Scores) -> Scores:
@@ -59,12 +53,8 @@ class NodeResourcesLeastRemainder:
         self._resources = args.resources
         self._largest = LargestAmounts(nodes, tuple(each.name for each in args.resources))
 
-    @property
-    def sign_version(self) -> int:
-        self._largest.catch_up()
-        return self._largest.version
-
     def sign_inputs(self, pod: PodInfo) -> object:
+        self._largest.catch_up()
         return self._largest.amounts
 
     def sign_pod(self, pod: PodInfo) -> Hashable:

@@ -178,13 +178,7 @@ class DefaultSelectors:
             ("apps/v1", "ReplicaSet"): listers.of(ReplicaSet),
             ("apps/v1", "StatefulSet"): listers.of(StatefulSet),
         }
-        self._logs = [each.changes for each in (self._services, *self._workloads.values())]
         self._selecting = _SelectingServices(self._services)
-
-    @property
-    def version(self) -> int:
-        """Grows whenever a selector may be another."""
-        return sum([log.position for log in self._logs])
 
     def inputs(self, pod: PodInfo) -> tuple[int, object]:
         """Return what the pod's selector follows from besides the pod: equal while that is the same.

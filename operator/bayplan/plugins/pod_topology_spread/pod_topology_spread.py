@@ -91,11 +91,6 @@ class PodTopologySpread:
         # Shared by evaluations, which keep them alive; the table is part of what is counted.
         self._counts: WeakValueDictionary[tuple[int, str, PodSelector], PodCounts] = WeakValueDictionary()
 
-    @property
-    def sign_version(self) -> int:
-        """Grows when pods may get other default constraints; `sign_inputs` tells of one pod whether it does."""
-        return 0 if self._selectors is None else self._selectors.version
-
     def sign_inputs(self, pod: PodInfo) -> Hashable:
         if self._selectors is None or pod.pod.spec.topology_spread_constraints:
             return None
