@@ -1,18 +1,13 @@
 """What pods take on nodes, added up exactly, without the scheduler's code."""
 
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import lru_cache
 
-from e2e.soak.seen import SeenPod
+from kubernetes.utils import parse_quantity
 
-_FACTORS = {"": Decimal(1), "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3")}
-_FACTORS |= {suffix: Decimal(1000) ** power for power, suffix in enumerate("kMGTPE", 1)}
-_FACTORS |= {f"{suffix}i": Decimal(1024) ** power for power, suffix in enumerate("KMGTPE", 1)}
-_QUANTITY = re.compile(r"([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([A-Za-z]*)")
+from e2e.soak.seen import SeenPod
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,23 +28,18 @@ class Amounts:
         return self.cpu <= room.cpu and self.memory <= room.memory and self.pods <= room.pods
 
 
-def _exact(quantity: str) -> Decimal:
-    found = _QUANTITY.fullmatch(quantity)
-    if found is None:
-        raise ValueError(f"no quantity: {quantity!r}")
-    return Decimal(found[1]) * _FACTORS[found[2]]
-
-
 @lru_cache(maxsize=4096)
 def milli_cpu(quantity: str) -> int:
     """A quantity in thousandths, rounded up as the scheduler has to."""
-    return math.ceil(_exact(quantity) * 1000)
+    amount: int = math.ceil(parse_quantity(quantity) * 1000)
+    return amount
 
 
 @lru_cache(maxsize=4096)
 def whole_bytes(quantity: str) -> int:
     """A quantity in whole bytes, rounded up."""
-    return math.ceil(_exact(quantity))
+    amount: int = math.ceil(parse_quantity(quantity))
+    return amount
 
 
 def amounts_of(pod: SeenPod) -> Amounts:

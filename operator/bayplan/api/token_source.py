@@ -8,16 +8,13 @@ import math
 import os
 import shutil
 import time
-from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote_plus
 
 import aiohttp
-import msgspec
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry, without_userinfo
@@ -86,20 +83,8 @@ class TokenFile:
         return Issued(self.read(), lifetime=FILE_LIFETIME_SECONDS)
 
 
-class _Variable(msgspec.Struct):
-    name: str
-    value: str = ""
-
-
-class _Given(msgspec.Struct):
-    """What a plugin is started with, beside its name."""
-
-    args: list[str] | None = None
-    env: list[_Variable] | None = None
-
-
 class ExecPlugin:
-    """A client-go credential plugin: a command that prints an ExecCredential. It is shown no terminal."""
+    """A client-go credential plugin: a command that prints an ExecCredential."""
 
     min_interval = PLUGIN_MIN_INTERVAL_SECONDS
 
@@ -119,44 +104,29 @@ class ExecPlugin:
             raise CredentialsError(
                 f"{where}.command: {resolved!r} was not found or cannot be run" + (f"; {hint}" if hint else "")
             )
-        try:
-            given = msgspec.convert(config, _Given)
-        except msgspec.ValidationError as error:
-            raise CredentialsError(f"{where}: {error}") from None
         self._label = f"exec plugin {command!r}"
-        self._version: str = config["apiVersion"]
-        self._arguments = [resolved, *(given.args or ())]
-        asked = {"apiVersion": self._version, "kind": "ExecCredential", "spec": {"interactive": False}}
-        self._variables = {each.name: each.value for each in given.env or ()}
-        self._variables["KUBERNETES_EXEC_INFO"] = json.dumps(asked)
+        self._config: dict[str, Any] = {**config, "command": resolved}
         self._wall_clock = wall_clock
 
     async def issue(self) -> Issued:
         """Run the plugin and return what it printed; its stderr is not repeated, it may quote secrets."""
-        process: asyncio.subprocess.Process | None = None
+        # Imported here: the official client loads all its models, half a second that other log-ins need not
+        # pay.
+        from kubernetes.aio.config import ConfigException  # noqa: PLC0415
+        from kubernetes.aio.config.exec_provider import ExecProvider  # noqa: PLC0415
+        from kubernetes.aio.config.kube_config import ConfigNode  # noqa: PLC0415
+
         try:
             async with asyncio.timeout(PLUGIN_TIMEOUT_SECONDS):
-                process = await asyncio.create_subprocess_exec(
-                    *self._arguments, env=os.environ | self._variables, stdin=DEVNULL, stdout=PIPE, stderr=DEVNULL
-                )
-                printed, _ = await process.communicate()
+                status = await ExecProvider(ConfigNode("exec", self._config)).run()
         except TimeoutError:
             raise CredentialsError(f"{self._label}: no answer in {PLUGIN_TIMEOUT_SECONDS:g} s") from None
-        except (OSError, ValueError) as error:
+        except ConfigException as error:
+            reason = str(error).removeprefix("exec: ").partition(". ")[0]
+            raise CredentialsError(f"{self._label}: {reason}") from None
+        except (OSError, TypeError, ValueError) as error:
             raise CredentialsError(f"{self._label}: {type(error).__name__}") from None
-        finally:
-            if process is not None and process.returncode is None:
-                with suppress(ProcessLookupError):
-                    process.kill()
-        if process.returncode:
-            raise CredentialsError(f"{self._label}: process returned {process.returncode}")
-        try:
-            answer = json.loads(printed)
-        except (ValueError, RecursionError):
-            raise CredentialsError(f"{self._label}: printed no JSON") from None
-        if not isinstance(answer, dict) or answer.get("apiVersion") != self._version:
-            raise CredentialsError(f"{self._label}: printed nothing of {self._version}")
-        return self._issued(answer.get("status"))
+        return self._issued(status)
 
     def _issued(self, status: object) -> Issued:
         if not isinstance(status, dict):
@@ -217,6 +187,7 @@ class OidcToken:
                 raise_for_status=True,
                 trust_env=True,
             ) as session:
+                # The official client's requestor checks no certificate here, so the two calls are our own.
                 async with session.get(f"{issuer}/.well-known/openid-configuration") as response:
                     endpoint = (await response.json(content_type=None))["token_endpoint"]
                 secret = self._config.get("client-secret", "")
