@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.api.timestamps import format_time, parse_time
+from bayplan.api.meta_objects import format_time, parse_time
 
 
 def test_a_time_without_a_zone_is_in_utc():

@@ -13,8 +13,8 @@ from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import make_budget, minute
 from tests.scheduler.group_scene import GroupScene, told
 
+from bayplan.api.meta_objects import parse_time
 from bayplan.api.objects import PodCondition
-from bayplan.api.timestamps import parse_time
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.scheduler.pod_group_round import RoundStatus

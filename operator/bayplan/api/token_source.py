@@ -18,7 +18,7 @@ import aiohttp
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry, without_userinfo
-from bayplan.api.timestamps import parse_time
+from bayplan.api.meta_objects import parse_time
 from bayplan.api.trust import verifying_context
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")

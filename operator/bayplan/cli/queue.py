@@ -74,7 +74,7 @@ def _row(item: "QueueItem", now: str) -> list[str]:
 
 def _duration(start: str, end: str) -> str:
     """Write the time between two RFC 3339 times in the largest whole unit, as kubectl does; what is not one is `?`."""
-    from bayplan.api.timestamps import parse_time  # noqa: PLC0415
+    from bayplan.api.meta_objects import parse_time  # noqa: PLC0415
 
     try:
         seconds = max(int(parse_time(end) - parse_time(start)), 0)

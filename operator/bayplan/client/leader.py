@@ -14,10 +14,9 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
-from bayplan.api.meta_objects import key_of
+from bayplan.api.meta_objects import key_of, parse_time
 from bayplan.api.objects import Pod
 from bayplan.api.response import ApiResponse
-from bayplan.api.timestamps import parse_time
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
 from bayplan.config.flags import CONTEXT, KUBECONFIG, flag

@@ -6,7 +6,7 @@ from functools import cached_property, lru_cache
 from math import inf
 from typing import Final
 
-from bayplan.api.timestamps import parse_time
+from bayplan.api.meta_objects import parse_time
 from bayplan.cache.pod_info import PodInfo
 
 # Added to every priority, so that few victims of negative priority are not worse than many.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any, Final
 
-from bayplan.api.timestamps import format_time
+from bayplan.api.meta_objects import format_time
 from bayplan.cache.cache import Cache, CacheSnapshot
 from bayplan.cache.group_members import GroupSource, PodGroupKey, group_key
 from bayplan.cache.node_table import NodeTable

@@ -8,8 +8,8 @@ from typing import Final
 from msgspec import structs
 
 from bayplan.api.live_paths import RefusedQuestionError
+from bayplan.api.meta_objects import format_time
 from bayplan.api.objects import Pod
-from bayplan.api.timestamps import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo

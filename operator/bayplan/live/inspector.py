@@ -12,7 +12,7 @@ import msgspec
 
 from bayplan import __version__
 from bayplan.api.live_paths import RefusedQuestionError
-from bayplan.api.timestamps import format_time
+from bayplan.api.meta_objects import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from bayplan.api.device_objects import DeviceClass
-from bayplan.api.timestamps import parse_time
+from bayplan.api.meta_objects import parse_time
 from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import structs
 
-from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement
+from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, parse_time
 from bayplan.api.objects import (
     Container,
     Node,
@@ -22,7 +22,6 @@ from bayplan.api.objects import (
     Volume,
 )
 from bayplan.api.quantity import QuantityError
-from bayplan.api.timestamps import parse_time
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.container_requests import spec_requests
 from bayplan.cache.pod_info import PodInfo

@@ -11,9 +11,8 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.api.claim_objects import DeviceAllocationConfiguration, DeviceRequestAllocationResult
-from bayplan.api.meta_objects import Struct
+from bayplan.api.meta_objects import Struct, format_time
 from bayplan.api.objects import NodeSelector
-from bayplan.api.timestamps import format_time
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing, fewest_for_sizes
 from bayplan.cache.resources import PODS, PodRequests

@@ -9,7 +9,7 @@ from bayplan.api.claim_objects import (
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
-from bayplan.api.timestamps import parse_time
+from bayplan.api.meta_objects import parse_time
 from bayplan.config.errors import quote
 from bayplan.framework.status import EffectError
 

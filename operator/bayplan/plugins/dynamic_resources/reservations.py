@@ -8,9 +8,8 @@ from typing import Final
 from msgspec.structs import replace
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
-from bayplan.api.meta_objects import key_of
+from bayplan.api.meta_objects import format_time, key_of
 from bayplan.api.response import ApiResponse
-from bayplan.api.timestamps import format_time
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Afterwards, Conversation, Effect, EffectError, Exchange, Notice, Request

@@ -5,7 +5,7 @@ from math import inf
 from typing import ClassVar, Final
 from zlib import crc32
 
-from bayplan.api.timestamps import parse_time
+from bayplan.api.meta_objects import parse_time
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import NodeTable
