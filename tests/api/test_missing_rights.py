@@ -10,7 +10,7 @@ from tests.faults.faults import Refuse
 from tests.waiting import Sleeps
 
 from bayplan.api.credentials import Credentials
-from bayplan.api.missing_rights import AGAIN_SECONDS, MissingRights
+from bayplan.api.response import AGAIN_SECONDS, MissingRights
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 OF_OTHERS = ("components/monitoring", "components/reader", "overlays/shadow")

@@ -14,8 +14,8 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import UnreachableError
 from bayplan.api.kinds import PODS
-from bayplan.api.missing_rights import MissingRights
 from bayplan.api.reflector import Reflector
+from bayplan.api.response import MissingRights
 from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
