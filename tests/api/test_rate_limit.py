@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from tests.clock import Clock
 from tests.waiting import Sleeps
 
-from bayplan.api.token_bucket import TokenBucket
+from bayplan.api.backoff import TokenBucket
 
 
 def bucket(clock, qps, burst, sleep=None):

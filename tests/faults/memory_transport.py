@@ -11,10 +11,10 @@ from tests.faults.api_server import Change
 from tests.faults.faults import status_body
 from tests.faults.memory_api import BOOKMARK_SECONDS, MemoryApi, verb_of
 
+from bayplan.api.backoff import TokenBucket
 from bayplan.api.client import MAX_THROTTLED_TRIES
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.response import ApiResponse
-from bayplan.api.token_bucket import TokenBucket
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage
 
 _page_decoder = msgspec.json.Decoder(ListPage)

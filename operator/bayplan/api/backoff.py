@@ -1,10 +1,10 @@
-"""How patient a list or a watch is, when it asks again, and that the API server is away, told once."""
+"""How often the API server is asked, when it is asked again, and that it is away, told once."""
 
 import asyncio
 import logging
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf
 from typing import TypeVar
@@ -155,3 +155,48 @@ class ServerContact:
                 self.failed("no answer to a GET")
         elif code < "5":
             self.answered()
+
+
+class TokenBucket:
+    """Lets `burst` requests go at once and `qps` a second after that, first come first served.
+
+    Relied on by `ApiClient`. As in client-go (util/flowcontrol/throttle.go) a caller takes its token at once,
+    on credit if need be, and sleeps until the credit is paid back: nobody overtakes. `qps` <= 0 means no
+    limit.
+    """
+
+    def __init__(
+        self,
+        *,
+        qps: float,
+        burst: int,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._qps = qps
+        self._burst = float(max(burst, 1))
+        self._clock = clock
+        self._sleep = sleep
+        self._tokens = self._burst
+        self._filled_at = clock()
+
+    def reserve(self) -> float:
+        """Take one token and return the seconds to wait before using it."""
+        if self._qps <= 0:
+            return 0.0
+        now = self._clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
+        self._filled_at = now
+        self._tokens -= 1.0
+        return max(0.0, -self._tokens / self._qps)
+
+    async def wait(self) -> float:
+        """Wait for a token and return the seconds waited; a cancelled wait gives its token back."""
+        delay = self.reserve()
+        if delay > 0.0:
+            try:
+                await self._sleep(delay)
+            except asyncio.CancelledError:
+                self._tokens += 1.0
+                raise
+        return delay

@@ -14,10 +14,10 @@ from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
 from pyreqwest.proxy import ProxyBuilder
 
 from bayplan import __version__
+from bayplan.api.backoff import TokenBucket
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
 from bayplan.api.response import ApiResponse, parse_retry_after
-from bayplan.api.token_bucket import TokenBucket
 from bayplan.api.trust import without_system_roots
 
 USER_AGENT = f"bayplan/{__version__}"

@@ -12,8 +12,8 @@ from http import HTTPStatus
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 
+from bayplan.api.backoff import TokenBucket
 from bayplan.api.errors import CredentialsError
-from bayplan.api.token_bucket import TokenBucket
 from bayplan.server.access import Security, only_this_machine, only_who_may
 from bayplan.server.answers import answer, plain
 from bayplan.server.connection import DRAIN_SECONDS, Connection, Connections, Open, RequestTurns, peer_of
