@@ -5,7 +5,7 @@ import itertools
 from tests.builders import CREATED
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
-from bayplan.api.pod_group_objects import (
+from bayplan.api.workload_objects import (
     DisruptionMode,
     GangPolicy,
     PodGroupCondition,
@@ -15,7 +15,7 @@ from bayplan.api.pod_group_objects import (
     SchedulingPolicy,
     TopologyConstraint,
 )
-from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
+from bayplan.api.workload_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import GroupSource
 from bayplan.groups.pod_group import PodGroup, read_pod_group
 

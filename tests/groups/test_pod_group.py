@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from tests.builders import make_pod
 
-from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
+from bayplan.api.workload_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource, PodGroupKey, group_key
 from bayplan.groups.pod_group import PodGroup, read_pod_group
 

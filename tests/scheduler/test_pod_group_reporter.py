@@ -8,7 +8,7 @@ from tests.group_builders import make_pod_group
 from tests.recorded_metrics import RecordedMetrics
 from tests.scheduler.group_scene import GroupScene
 
-from bayplan.api.pod_group_objects import PodGroupCondition
+from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.scheduler.pod_group_reporter import PodGroupReporter
 from bayplan.scheduler.pod_group_round import RoundResult, RoundStatus
 

@@ -11,7 +11,7 @@ from bayplan.api import storage_objects as storage
 from bayplan.api import workload_objects as workload
 from bayplan.api.claim_objects import ResourceClaim, ResourceClaimTemplate
 from bayplan.api.objects import Node, Pod
-from bayplan.api.pod_group_objects import PodGroup
+from bayplan.api.workload_objects import PodGroup
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bayplan.api.meta_objects import Quantity
-from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
-from bayplan.api.pod_group_objects import PodGroupCondition
+from bayplan.api.workload_objects import PodGroup as PodGroupObject
+from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.cache.group_members import GroupSource, PodGroupKey
 
 INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"

@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from bayplan.api.meta_objects import key_of
 from bayplan.api.object_store import Handler, KubernetesObject
 from bayplan.api.objects import Node, Pod
-from bayplan.api.pod_group_objects import PodGroup
 from bayplan.api.quantity import QuantityError
 from bayplan.api.selectors import escape_field_value
+from bayplan.api.workload_objects import PodGroup
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import Lister

@@ -14,10 +14,10 @@ from bayplan.api.claim_objects import (
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import CRD_POD_GROUPS, POD_GROUPS, Resource
 from bayplan.api.meta_objects import Quantity
-from bayplan.api.pod_group_objects import PodGroup as PodGroupObject
 from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
 from bayplan.api.workload_objects import Namespace, Service
+from bayplan.api.workload_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import NamedObject
 from bayplan.groups.pod_group import PodGroup, read_pod_group

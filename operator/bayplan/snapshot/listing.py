@@ -15,9 +15,9 @@ from bayplan.api.device_objects import OpaqueDeviceConfiguration
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
-from bayplan.api.pod_group_objects import PodGroupStatus
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
+from bayplan.api.workload_objects import PodGroupStatus
 from bayplan.client.errors import ClientError
 from bayplan.config.errors import quote
 from bayplan.simulate.documents import Decoder, field_error

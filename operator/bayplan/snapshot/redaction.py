@@ -21,7 +21,6 @@ from bayplan.api.objects import (
     Toleration,
     Volume,
 )
-from bayplan.api.pod_group_objects import PodGroup, TopologyConstraint
 from bayplan.api.storage_objects import (
     AWSElasticBlockStoreSource,
     AzureDiskSource,
@@ -37,7 +36,13 @@ from bayplan.api.storage_objects import (
     TopologySelectorLabelRequirement,
     VolumeAttachmentSpec,
 )
-from bayplan.api.workload_objects import PodDisruptionBudgetStatus, RuntimeClassScheduling, ServiceSpec
+from bayplan.api.workload_objects import (
+    PodDisruptionBudgetStatus,
+    PodGroup,
+    RuntimeClassScheduling,
+    ServiceSpec,
+    TopologyConstraint,
+)
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.replay.trace import Trace, trace_of

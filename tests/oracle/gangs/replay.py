@@ -15,7 +15,7 @@ from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD
 from tests.oracle.replay import loaded
 
 from bayplan.api.objects import Node, Pod
-from bayplan.api.pod_group_objects import PodGroup
+from bayplan.api.workload_objects import PodGroup
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
