@@ -6,7 +6,7 @@ from tests.faults.certificates import Authority
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource
-from bayplan.api.reloaded_files import ReloadedFiles
+from bayplan.api.trust import ReloadedFiles
 from bayplan.server.serving_tls import checked_identity
 
 

@@ -7,7 +7,7 @@ from tests.faults.certificates import PEM, Authority
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource
-from bayplan.api.reloaded_files import ReloadedFiles
+from bayplan.api.trust import ReloadedFiles
 from bayplan.server.serving_tls import checked_identity, expired_since, signed
 
 CERTIFICATE, KEY = Authority().issue("a", [])

@@ -19,9 +19,8 @@ from bayplan.api.kubeconfig import (
     read_context,
     without_userinfo,
 )
-from bayplan.api.reloaded_files import ReloadedFiles
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
-from bayplan.api.trust import load_identity, verifying_context
+from bayplan.api.trust import ReloadedFiles, load_identity, verifying_context
 
 logger = logging.getLogger(__name__)
 

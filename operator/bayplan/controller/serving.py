@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.kubeconfig import PemSource
-from bayplan.api.reloaded_files import ReloadedFiles
+from bayplan.api.trust import ReloadedFiles
 from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.convert import to_effective
 from bayplan.config.feature_gates import KUBERNETES
