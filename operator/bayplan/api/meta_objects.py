@@ -3,7 +3,8 @@
 Decoding drops what is not listed here and in the modules of the kinds (most annotations, environment, managed fields),
 so secrets and bulk never stay in memory. Every field has the API's zero value as its default: a sparse object decodes.
 Structs are immutable: caches share them freely. Times are text of RFC 3339 in objects, and seconds since the epoch
-where they are compared."""
+where they are compared.
+"""
 
 from datetime import UTC, datetime
 from typing import Final

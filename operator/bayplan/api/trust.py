@@ -1,4 +1,4 @@
-"""Whom bayplan believes to be the other side of a connection, and as whom it shows itself."""
+"""Whom bayplan believes to be the other side of a connection, as whom it shows itself, and by files that may change."""
 
 import os
 import ssl

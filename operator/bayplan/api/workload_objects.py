@@ -1,4 +1,4 @@
-"""The objects around pods: namespaces, what owns pods, disruption budgets, and what admission reads."""
+"""The objects around pods: namespaces, what owns pods, their groups, disruption budgets, and what admission reads."""
 
 from typing import Any
 
