@@ -11,8 +11,8 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import FAILED
-from bayplan.cli.answered import answered
 from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
+from bayplan.cli.process import answered
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
 if TYPE_CHECKING:

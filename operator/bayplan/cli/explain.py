@@ -9,8 +9,8 @@ import click
 import msgspec
 
 from bayplan.api.kinds import path_segment
-from bayplan.cli.answered import answered
 from bayplan.cli.flags import command
+from bayplan.cli.process import answered
 from bayplan.client.leader import Target, what_is_known
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, flag

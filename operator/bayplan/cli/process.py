@@ -1,14 +1,19 @@
-"""What a process of bayplan does at its begin, at its end, and on the terminal while many pods are decided."""
+"""What a process of bayplan does at its begin and its end, over the network, and on the terminal."""
 
+import asyncio
 import ctypes
 import logging
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import msgspec
+
+from bayplan.cli import BAD_INPUT, FAILED, tell_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -110,3 +115,23 @@ def with_progress(
     finally:
         if is_shown:
             bar.stop()
+
+
+def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
+    """Return what is asked for, JSON read as of a kind if that is given; where there is no answer, end with a line."""
+    from bayplan.api.errors import CredentialsError  # noqa: PLC0415
+    from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415
+
+    code = FAILED
+    try:
+        answer = asyncio.run(question)
+        return answer if kind is None else msgspec.json.decode(answer, type=kind)
+    except ClientError as error:
+        tell_line(str(error))
+        code = BAD_INPUT if isinstance(error, CannotLogInError) else FAILED
+    except CredentialsError as error:
+        tell_line(f"bayplan: {error}")
+        code = BAD_INPUT
+    except msgspec.ValidationError as error:
+        tell_line(f"the scheduler is of another version, its answer is not understood: {error}; try -o json")
+    sys.exit(code)

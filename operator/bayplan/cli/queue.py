@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from bayplan.cli.answered import answered
 from bayplan.cli.flags import command
+from bayplan.cli.process import answered
 from bayplan.client.leader import Target
 from bayplan.config.flags import flag
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from bayplan.cli.answered import answered
 from bayplan.cli.flags import OUTPUT_FILE, a_number, command
 from bayplan.cli.help_sections import CommandGroup
+from bayplan.cli.process import answered
 from bayplan.cli.snapshot import written
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, duration, flag
 from bayplan.shown_text import counted

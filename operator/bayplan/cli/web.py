@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli.answered import answered
 from bayplan.cli.flags import command
+from bayplan.cli.process import answered
 from bayplan.client.leader import Target
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, PORT, flag
