@@ -1,12 +1,15 @@
-"""What the API server refuses of any object, and of pods."""
+"""What the API server refuses of any object, and of pods, and the names that it makes."""
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from itertools import count
+from typing import Any, Final, TypeVar
 
+import msgspec
 from msgspec import structs
 
-from bayplan.api.meta_objects import ObjectMeta, Quantity
+from bayplan.api.errors import DECODE_ERRORS
+from bayplan.api.meta_objects import ObjectMeta, Quantity, generated_name
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.storage_objects import StorageMeta
@@ -20,6 +23,7 @@ from bayplan.cache.resources import (
     is_scalar,
     is_supported_pod_level_resource,
 )
+from bayplan.simulate.documents import Decoder
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -209,3 +213,35 @@ def _milli(amount: Quantity) -> int | None:
         return milli(amount)
     except QuantityError:
         return None
+
+
+T = TypeVar("T", bound=Any)
+
+
+class _Start(msgspec.Struct, rename="camel", frozen=True):
+    generate_name: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Start = _Start()
+
+
+_decode: Final = Decoder(_Object)
+
+
+class GeneratedNames:
+    """Gives each object another name, the same in every run; those of API servers end otherwise."""
+
+    def __init__(self) -> None:
+        self._numbers = count(1)
+
+    def named(self, obj: T, value: Any) -> T:  # noqa: ANN401 - see RawObject
+        """Return `obj`, which was decoded from `value`, with a name if there it has none but a generateName."""
+        if obj.metadata.name:
+            return obj
+        try:
+            start = _decode(value).metadata.generate_name
+        except DECODE_ERRORS:
+            start = ""
+        name = generated_name(start, f"{next(self._numbers):05}") if start else ""
+        return structs.replace(obj, metadata=structs.replace(obj.metadata, name=name))
