@@ -6,7 +6,7 @@ import tracemalloc
 from tests.builders import make_pod
 
 from bayplan.simulate.cluster import read_cluster
-from bayplan.simulate.shared_parts import SharedParts
+from bayplan.simulate.cluster_objects import SharedParts
 
 
 def template_pod(name, node="", **fields):

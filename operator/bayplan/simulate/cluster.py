@@ -31,14 +31,13 @@ from bayplan.simulate.changes import (
     refused_by_node,
 )
 from bayplan.simulate.claims import on_nodes, released
-from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
+from bayplan.simulate.cluster_objects import ClusterObjects, SharedParts, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, OwnedPods, workload_key
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.looked_up import SOURCES, looked_up, pod_groups
 from bayplan.simulate.making import Making
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError, GeneratedNames
-from bayplan.simulate.shared_parts import SharedParts
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
 from bayplan.simulate.workloads import AUTOSCALERS, WORKLOADS, Autoscaler, Workload, autoscaled, completed, template_of
 
