@@ -38,9 +38,8 @@ from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.claims import allocations, with_claims
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.effects import Effects
-from bayplan.simulate.given import Given
 from bayplan.simulate.report import PodReport, Report
-from bayplan.simulate.step import UNREAD, Reader, Reading, Step, gated_report, pod_report
+from bayplan.simulate.step import UNREAD, Given, Reader, Reading, Step, gated_report, pod_report
 
 logger = logging.getLogger(__name__)
 
