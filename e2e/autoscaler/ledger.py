@@ -6,9 +6,8 @@ from statistics import fmean, median
 
 import msgspec
 
-from bayplan.replay.meter import Meter
 from bayplan.replay.outcome import Outcome, quantile, waits_of
-from bayplan.replay.pools import Pools
+from bayplan.replay.pools import Meter, Pools
 from bayplan.replay.trace import Trace, TracePod
 
 

@@ -3,8 +3,7 @@ from hypothesis import strategies as st
 from tests.reference.bin_packing import fewest_bins
 from tests.replay.traces import make_pool, make_template, make_trace
 
-from bayplan.replay.meter import LowerBound
-from bayplan.replay.pools import Pools
+from bayplan.replay.pools import LowerBound, Pools
 
 
 def bound_of(running, *, pools=None, templates=None):

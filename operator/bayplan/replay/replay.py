@@ -17,9 +17,8 @@ from bayplan.api.meta_objects import Annotations, ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod, PodStatus
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
-from bayplan.replay.meter import Meter
 from bayplan.replay.outcome import Outcome, quantile, waits_of
-from bayplan.replay.pools import Pools, daemons_on
+from bayplan.replay.pools import Meter, Pools, daemons_on
 from bayplan.replay.trace import PodTemplate, Trace, TracePod
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
