@@ -45,9 +45,8 @@ from bayplan.scheduler.decision import FitError, Placement
 from bayplan.scheduler.extender.client import make_clients
 from bayplan.scheduler.extender.cycle import ExtendedCycle
 from bayplan.simulate.admission import Admission
-from bayplan.simulate.claims import with_claims
 from bayplan.simulate.documents import Decoder
-from bayplan.simulate.looked_up import looked_up
+from bayplan.simulate.looked_up import looked_up, with_claims
 
 _RESOURCES = {resource.kind: resource for resource in (*RESOURCES, CLAIM_TEMPLATES)}
 _DECODERS = {resource: Decoder(resource.type) for resource in _RESOURCES.values()}

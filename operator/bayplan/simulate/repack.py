@@ -13,10 +13,10 @@ from bayplan.api.objects import PodStatus
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.shown_text import counted
-from bayplan.simulate.claims import released
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.drain import why_it_stays
+from bayplan.simulate.looked_up import released
 from bayplan.simulate.report import Repack
 from bayplan.simulate.simulator import Simulator
 

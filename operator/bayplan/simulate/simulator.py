@@ -35,9 +35,9 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, Outcome
 from bayplan.scheduler.group_attempts import GroupAttempt
 from bayplan.simulate.admission import created_at, latest_times
-from bayplan.simulate.claims import allocations, with_claims
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.effects import Effects
+from bayplan.simulate.looked_up import allocations, with_claims
 from bayplan.simulate.report import PodReport, Report
 from bayplan.simulate.step import UNREAD, Given, Reader, Reading, Step, gated_report, pod_report
 
