@@ -223,7 +223,7 @@ def test_json_of_one_pod_with_too_many_reasons_is_refused_and_a_table_groups_the
 
 
 def test_a_report_holds_no_more_explanations_than_fit_in_memory_and_a_table_holds_none(simulate, monkeypatch, picky):
-    monkeypatch.setattr("bayplan.simulate.explained_attempts.MAX_BYTES", 2000)
+    monkeypatch.setattr("bayplan.cli.simulation.MAX_EXPLAINED_BYTES", 2000)
     files = ("--cluster", CLUSTER, "--cluster", picky, "--explain")
     code, out, err = simulate(*files, "-o", "json")
     assert (code, out) == (2, "")

@@ -5,11 +5,11 @@ import json
 import pytest
 
 from bayplan.api.claim_objects import ResourceClaim
+from bayplan.cli.simulation import ExplainedAttempts
 from bayplan.config.load import default_configuration
 from bayplan.simulate.capacity import how_many_fit
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
-from bayplan.simulate.explained_attempts import ExplainedAttempts
 from bayplan.simulate.repack import repacked
 from bayplan.simulate.simulator import Simulator
 

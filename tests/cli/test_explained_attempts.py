@@ -7,10 +7,10 @@ from tests.builders import make_node, make_pod
 from tests.simulate.explained import run_explained
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cli.simulation import ExplainedAttempts
 from bayplan.config.load import default_configuration
 from bayplan.explain.trace import ExplanationTooLargeError
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.explained_attempts import ExplainedAttempts
 from bayplan.simulate.report import encode
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.step import tracing
@@ -50,7 +50,7 @@ def test_without_explanations_and_without_pods_the_pieces_are_the_same_report(no
 
 
 def test_what_is_held_has_a_bound_in_bytes(monkeypatch):
-    monkeypatch.setattr("bayplan.simulate.explained_attempts.MAX_BYTES", 700)
+    monkeypatch.setattr("bayplan.cli.simulation.MAX_EXPLAINED_BYTES", 700)
     simulator, explained = crowd(), ExplainedAttempts()
     simulator.reader = tracing(simulator.cache.nodes)
     explained.step(simulator)
