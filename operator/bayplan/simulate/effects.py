@@ -24,19 +24,6 @@ from bayplan.simulate.step import Step
 _POD_SCHEDULED: Final = "PodScheduled"
 
 
-def write_status(
-    queue: SchedulingQueue, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None
-) -> None:
-    """Hand a pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
-    held = None if nomination is None and condition is None else queue.newest(pod.uid)
-    if held is not None:
-        written = with_status(held.pod, nomination, condition)
-        if written is not held.pod:
-            newest = PodInfo(written)
-            newest.take_over(held)
-            queue.update(newest)
-
-
 def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | None = None) -> Pod:
     """Return the pod with what is written on it; the same object if it says all of that already.
 
@@ -125,8 +112,14 @@ class Effects:
         self.queue.preempting.end(nominated.group.key)
 
     def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
+        """Hand a pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
         # The scheduler itself reads of a status only the nomination.
-        write_status(self.queue, pod, nomination, condition if self.keeps_conditions else None)
+        condition = condition if self.keeps_conditions else None
+        held = None if nomination is None and condition is None else self.queue.newest(pod.uid)
+        if held is not None and (written := with_status(held.pod, nomination, condition)) is not held.pod:
+            newest = PodInfo(written)
+            newest.take_over(held)
+            self.queue.update(newest)
 
     def _evict(self, victim: PodInfo, preemptor: PodInfo) -> None:
         self.changed()
