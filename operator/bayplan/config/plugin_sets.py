@@ -154,7 +154,7 @@ def _expand_profile(index: int, profile: Profile, extends: Extends) -> dict[str,
         extends,
         scheduler_name=profile.scheduler_name,
         path=_plugins_path(index),
-        fit_strategies=_strategy_weight(profile),
+        fit_weight=_strategy_weight(profile),
     )
 
 
@@ -192,12 +192,12 @@ def plugin_set_errors(
 
 
 def expand_plugins(
-    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins", fit_strategies: int = 1
+    plugins: Plugins, extends: Extends, *, scheduler_name: str, path: str = "plugins", fit_weight: int = 1
 ) -> dict[str, tuple[PluginEntry, ...]]:
     """Which plugins run at each extension point, in order; entries of `score` carry their weight, at least 1.
 
     First come plugins listed at the point that are in `multiPoint` too, in the point's order; then the rest of
-    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins. `fit_strategies`
+    `multiPoint`; then the rest of the point's. A point's `disabled` holds back `multiPoint` plugins. `fit_weight`
     is the sum of the weights of NodeResourcesFit's strategies, where there are several.
 
     Raises:
@@ -222,7 +222,7 @@ def expand_plugins(
     if not errors:
         weights = _score_weights(plugins, extends)
         expanded["score"] = tuple(PluginEntry(entry.name, weights[entry.name]) for entry in expanded["score"])
-        if _overflows({name: weight * (fit_strategies if name == _FIT else 1) for name, weight in weights.items()}):
+        if _overflows({name: weight * (fit_weight if name == _FIT else 1) for name, weight in weights.items()}):
             errors.append(
                 FieldError(child(path, "score"), "score plugins: total score of Score plugins could overflow")
             )

@@ -44,7 +44,7 @@ class PoolSettings(msgspec.Struct, frozen=True, rename="camel"):
 
 
 @dataclass(slots=True, eq=False)
-class _ReadyNode:
+class _Node:
     node: Node
     pool: int
     daemons: PodInfo | None
@@ -62,7 +62,7 @@ class _Pod:
     template: str
     arrived: float
     info: PodInfo
-    node: _ReadyNode | None = None
+    node: _Node | None = None
 
 
 class Replay:
@@ -83,7 +83,7 @@ class Replay:
         self._now = 0.0
         self._events: list[tuple[float, int, int, Callable[[], None]]] = []
         self._sequence = count()
-        self._nodes: dict[str, _ReadyNode] = {}
+        self._nodes: dict[str, _Node] = {}
         self._empty: Counter[int] = Counter()
         """How many nodes of each pool are on the way, or ready without pods."""
         self._nodes_made = 0
@@ -177,7 +177,7 @@ class Replay:
                 case _:
                     self._may_lack_nodes = True
 
-    def _bind(self, pod: _Pod, node: _ReadyNode) -> None:
+    def _bind(self, pod: _Pod, node: _Node) -> None:
         pod.node = node
         self._confirm(pod.info, node.node.metadata.name)
         self._empty[node.pool] -= not node.pods
@@ -229,20 +229,20 @@ class Replay:
         self._meter.node(self._pools.pools[index].milli_cpu, 1)
         pool = self._trace.header.pools[index]
         name = f"{pool.name}-{self._nodes_made}"
-        node = _ReadyNode(pool.node(name), index, daemons_on(pool, name))
+        node = _Node(pool.node(name), index, daemons_on(pool, name))
         self._at(self._now + provision, _READY, partial(self._ready, node))
 
-    def _ready(self, node: _ReadyNode) -> None:
+    def _ready(self, node: _Node) -> None:
         self._nodes[node.node.metadata.name] = node
         self._simulator.add(ClusterObjects(nodes=[node.node], pods=[node.daemons] if node.daemons else []))
         node.ready = self._now
         self._emptied(node)
 
-    def _emptied(self, node: _ReadyNode) -> None:
+    def _emptied(self, node: _Node) -> None:
         if self._settings.autoscaled:
             self._at(self._now + self._settings.scale_down_after, _EMPTY, partial(self._scale_down, node, node.came))
 
-    def _scale_down(self, node: _ReadyNode, came: int) -> None:
+    def _scale_down(self, node: _Node, came: int) -> None:
         """Remove a node if no pod came since so many had come."""
         name = node.node.metadata.name
         if not node.came and +self._waiting and self._now < (until := node.ready + self._longest_back_off):
