@@ -166,7 +166,8 @@ def nothing_collected() -> Iterator[None]:
 class _Overview(CommandGroup):
     """Commands of which none but the one that is meant is loaded.
 
-    That keeps `--help` quick, and everything but `run` free of kopf and the API client.
+    That keeps `--help` quick, and everything but `run` free of kopf and the API client. What a command's own help need
+    not wait for, such as numpy, is imported in its function.
     """
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

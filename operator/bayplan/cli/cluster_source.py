@@ -69,7 +69,6 @@ def take(
     kubeconfig: Path | None, context: str | None, master: str | None, *, ignore_forbidden: bool = True
 ) -> "Snapshot":
     """Read a live cluster and say what was left out; where it cannot be read, end the command with a line."""
-    # Imported here so that the overview of commands waits neither for numpy nor for the API client.
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.client.errors import reached  # noqa: PLC0415
     from bayplan.snapshot.listing import list_kind  # noqa: PLC0415

@@ -66,7 +66,6 @@ def demo(flags: _Flags) -> None:
     if flags.browser is not None and not flags.web:
         raise click.UsageError("--browser and --no-browser are about --web")
     try:
-        # Imported here so that the overview of commands does not wait for numpy.
         from rich.console import Console  # noqa: PLC0415
 
         from bayplan.simulate.strategy_comparison import StrategyComparison  # noqa: PLC0415

@@ -52,7 +52,6 @@ def explain(flags: _Flags, target: Target) -> None:
     The scheduler is found by its Lease and reached by a port-forward, with your kubeconfig. It is shown a token of the
     ServiceAccount bayplan-reader; your own credentials are for the API server only. Or it is asked at --server.
     """
-    # Imported here so that the overview of commands does not wait for them.
     from bayplan.cli.explanation_lines import asked_lines, live_lines, pending_lines, pending_reasons  # noqa: PLC0415
     from bayplan.live.answers import ExplanationAnswer, SimulationAnswer  # noqa: PLC0415
 

@@ -86,7 +86,6 @@ def replay(flags: _Flags) -> None:
     autoscaler does it, unless --pool fixed. What is paid for is compared with what pods ask for, and with a bound that
     no packing can go below.
     """
-    # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.cli import nothing_collected  # noqa: PLC0415
     from bayplan.replay.generators import GENERATORS  # noqa: PLC0415
     from bayplan.replay.outcome import print_summary, replayed  # noqa: PLC0415

@@ -103,7 +103,6 @@ def simulate(flags: SimulateFlags) -> None:
     Pods with a node take room there. Pods without one that name a profile of the configuration are tried in queue
     order, by the engine that `bayplan run` uses. A pod that cannot be read is reported and skipped.
     """
-    # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.cli.simulation import all_fit, compare, decide  # noqa: PLC0415
     from bayplan.cli.simulation_input import read_input  # noqa: PLC0415
     from bayplan.simulate.changes import Changes  # noqa: PLC0415

@@ -46,7 +46,6 @@ def snapshot(flags: _Flags) -> None:
 
     Exit codes: 0 success, 1 the cluster cannot be read or the file not be written, 2 wrong input.
     """
-    # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.snapshot.snapshot import pieces  # noqa: PLC0415
 
     if flags.keep_label and not flags.redact:

@@ -77,7 +77,6 @@ def generate(flags: _Flags) -> None:
     ci-fleet is like a CI system of thousands of jobs an hour on nodes of 19 kinds; openb is like a cluster with GPUs,
     and openb-cpu the same without them, on nodes of one size.
     """
-    # Imported here so that the overview of commands does not wait for numpy.
     from bayplan.replay import generators  # noqa: PLC0415
 
     made = generators.generate(

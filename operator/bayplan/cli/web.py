@@ -59,7 +59,6 @@ def web(flags: _Flags, target: Target) -> None:
     """
     if not flags.cluster and (flags.config or flags.scheduler_name is not None):
         raise click.UsageError("--config and --scheduler-name are about --cluster: a scheduler that runs has its own")
-    # Imported here so that the overview of commands does not wait for them.
     from bayplan.web.serve import opener, serve  # noqa: PLC0415
 
     source = _snapshot(flags) if flags.cluster else None
