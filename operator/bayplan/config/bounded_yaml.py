@@ -27,25 +27,21 @@ _CONTAINER_TAGS: Final = frozenset((None, "!", "tag:yaml.org,2002:map", "tag:yam
 
 
 class MalformedYAMLError(ValueError):
-    """Raised for text that is no YAML; the message has the line, and `column` where in it, counted from 1 if known."""
+    """Raised for text that is no YAML; the message has the line, and `place` is where that is, if known."""
 
-    def __init__(self, problem: str, line: int = 0, column: int = 0) -> None:
-        self.line = line
-        self.column = column
+    def __init__(self, problem: str, place: Place | None = None) -> None:
+        self.place = place
         super().__init__(problem)
 
 
 @dataclass(frozen=True, slots=True)
-class YAMLPlace:
+class YAMLPlace(Place):
     """Where in a text something is wrong."""
 
-    line: int
     container: str
     """The path of the object or list that was being read."""
     path: str
     """The path of the value in it; that of the container where a key is wrong."""
-    column: int = 0
-    """Where in the line, counted from 1."""
 
 
 class RefusedYAMLError(ValueError):
@@ -95,7 +91,7 @@ def yaml_documents(text: str, rules: Rules, members: Members | None = None) -> I
             if isinstance(event, yaml.DocumentStartEvent):
                 number += 1
                 if number > 1 and rules.one_document:
-                    raise RefusedYAMLError("must hold one document", YAMLPlace(_line(event), "", "", 1))
+                    raise RefusedYAMLError("must hold one document", YAMLPlace(_place_of(event).line, 1, "", ""))
                 builder = _Builder(rules, members, builder.count, builder.aliased)
             elif isinstance(event, yaml.DocumentEndEvent):
                 yield number, builder.result
@@ -105,7 +101,8 @@ def yaml_documents(text: str, rules: Rules, members: Members | None = None) -> I
         problem, mark = error.problem or error.context or "", error.problem_mark
         if mark is None:
             raise MalformedYAMLError(problem) from None
-        raise MalformedYAMLError(f"line {mark.line + 1}: {problem}", mark.line + 1, mark.column + 1) from None
+        place = Place(mark.line + 1, mark.column + 1)
+        raise MalformedYAMLError(f"line {place.line}: {problem}", place) from None
     except yaml.reader.ReaderError as error:
         raise MalformedYAMLError(f"character {error.position} is not allowed") from None
 
@@ -132,12 +129,9 @@ def _resolve_number(text: str) -> int | float | None:
     return None
 
 
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 0
-
-
-def _column(event: yaml.Event) -> int:
-    return event.start_mark.column + 1 if event.start_mark else 0
+def _place_of(event: yaml.Event) -> Place:
+    mark = event.start_mark
+    return Place(mark.line + 1, mark.column + 1) if mark else Place(0, 0)
 
 
 @dataclass(slots=True)
@@ -250,7 +244,7 @@ class _Builder:
         start, name = event, f"[{len(frame.value)}]"
         if frame.key is not None and frame.key_event is not None:
             start, name = frame.key_event, child("", frame.key)
-        self._members[id(frame.value)][name] = (Place(_line(start), _column(start)), value)
+        self._members[id(frame.value)][name] = (_place_of(start), value)
 
     def _add(self, value: Any, height: int, event: yaml.Event) -> None:  # noqa: ANN401 - any decoded value
         if not self._stack:
@@ -301,4 +295,5 @@ class _Builder:
                 path = item(path, len(frame.value))
             elif frame.key is not None:
                 path = child(path, frame.key)
-        return YAMLPlace(_line(event), container, path, _column(event))
+        at = _place_of(event)
+        return YAMLPlace(at.line, at.column, container, path)

@@ -126,22 +126,20 @@ def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
         text = _ESCAPE.sub(_join_surrogates, text)
 
     def note(at: YAMLPlace, key: str | None) -> None:
-        place = Place(at.line, at.column)
         if key is None:
-            errors.append(FieldError(at.container, "map merge requires map or sequence of maps as the value", place))
+            errors.append(FieldError(at.container, "map merge requires map or sequence of maps as the value", at))
         else:
             message = f"line {at.line}: key {quote(key)} already set in map"
-            errors.append(FieldError(child(at.container, key), message, place))
+            errors.append(FieldError(child(at.container, key), message, at))
 
     rules = Rules(MAX_DEPTH, MAX_VALUES, note, one_document=True)
     try:
         documents = [value for _, value in yaml_documents(text, rules)]
     except MalformedYAMLError as error:
-        place = Place(error.line, error.column) if error.line else None
-        raise _error(f"is neither YAML nor JSON: {error}", place=place) from None
+        raise _error(f"is neither YAML nor JSON: {error}", place=error.place) from None
     except RefusedYAMLError as error:
         at = error.place
-        raise _error(f"line {at.line}: {error}", at.container, Place(at.line, at.column)) from None
+        raise _error(f"line {at.line}: {error}", at.container, at) from None
     if documents in ([], [None]):
         raise _error("is empty")
     if not isinstance(documents[0], dict):

@@ -227,7 +227,8 @@ def _yaml_objects(data: bytes, name: str, origin: Text | None) -> Iterator[RawOb
                 found = True
                 yield from _split(value, f"{name}: document {number}", origin, number)
     except MalformedYAMLError as error:
-        raise ClusterFileError(f"{name}: is not valid YAML: {error}{_advice(text, error.line)}") from None
+        advice = _advice(text, error.place.line if error.place else 0)
+        raise ClusterFileError(f"{name}: is not valid YAML: {error}{advice}") from None
     except RefusedYAMLError as error:
         line, path = error.place.line, f"{error.place.path}: " if error.place.path else ""
         raise ClusterFileError(f"{name}: is not valid YAML: line {line}: {path}{error}{_advice(text, line)}") from None
