@@ -20,7 +20,6 @@ from bayplan.config.document import MAX_BYTES, Positions, parse_document, read_d
 from bayplan.config.errors import (
     ConfigurationError,
     FieldError,
-    FieldNote,
     FieldWarning,
     InputError,
     Remark,
@@ -89,7 +88,7 @@ def check(flags: _CheckFlags) -> None:
     warnings of what is hardly meant, and what an old format says and today's has no successor for, which are no errors.
     With -o json all of them go to standard output, as one list of objects.
     """
-    notes: list[FieldNote] = []
+    notes: list[FieldWarning] = []
     configuration = None
     errors: tuple[FieldError, ...] = ()
     file, data = flags.file, _read(flags.file)
@@ -98,10 +97,7 @@ def check(flags: _CheckFlags) -> None:
     except ConfigurationError as error:
         errors = error.errors
     document = _document(data)
-    warnings = [
-        *configuration_warnings(document, in_tree_extends, convertible=not errors),
-        *(FieldWarning(each.path, each.message) for each in notes),
-    ]
+    warnings = [*configuration_warnings(document, in_tree_extends, convertible=not errors), *notes]
     # A file that is refused unread, for its depth, say, may be slow to parse to its end.
     remarks: list[Remark] = [*errors, *(Positions(data).placed(warnings) if warnings else ())]
     if flags.output == "json":
@@ -185,7 +181,7 @@ def convert(flags: _NamedFile) -> None:
     The way out of a legacy Policy or a v1alpha1 file: redirect the output into the new file. What has no successor goes
     to standard error, one a line, with the path of its field.
     """
-    notes: list[FieldNote] = []
+    notes: list[FieldWarning] = []
     data = _read(flags.file)
     configuration = load_checked(flags.file, flags.scheduler_name, notes=notes, reads_certificates=False, data=data)
     for note in notes:
@@ -216,7 +212,7 @@ def load_checked(
     file: Path | None,
     scheduler_name: str | None = None,
     feature_gates: Sequence[str] | None = None,
-    notes: list[FieldNote] | None = None,
+    notes: list[FieldWarning] | None = None,
     *,
     reads_certificates: bool = True,
     only_regular: bool = False,

@@ -18,7 +18,7 @@ from bayplan.cli.process import end_process
 from bayplan.cli.run_flags import DeprecatedFlags, LeaderElectionFlags, RunFlags
 from bayplan.config.convert import to_effective_yaml
 from bayplan.config.document import WatchedFile
-from bayplan.config.errors import ConfigurationError, FieldNote, forbidden, line_of
+from bayplan.config.errors import ConfigurationError, FieldWarning, forbidden, line_of
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.controller.app import App
 from bayplan.controller.build import build
@@ -44,7 +44,7 @@ def _load(
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    notes: list[FieldNote] = []
+    notes: list[FieldWarning] = []
     configuration = load_checked(
         flags.config, flags.scheduler_name, flags.feature_gates, notes, only_regular=only_regular
     )

@@ -11,7 +11,7 @@ from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import nothing_collected
 from bayplan.cli.config import load_checked, without_effect
-from bayplan.config.errors import FieldNote, line_of, quote
+from bayplan.config.errors import FieldWarning, line_of, quote
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.shown_text import counted
 from bayplan.simulate.capacity import NotCountedError, counted_pod
@@ -32,7 +32,7 @@ class Configured:
     file: Path | None
     configuration: SchedulerConfiguration
     simulator: Simulator
-    notes: Sequence[FieldNote]
+    notes: Sequence[FieldWarning]
 
     def lines(self) -> Iterator[str]:
         """Yield what of it has no effect in a simulation, a line each."""
@@ -48,7 +48,7 @@ def configured(file: Path | None, scheduler_name: str | None, feature_gates: Seq
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    notes: list[FieldNote] = []
+    notes: list[FieldWarning] = []
     configuration = load_checked(file, scheduler_name, feature_gates, notes)
     return Configured(file, configuration, Simulator(configuration), notes)
 

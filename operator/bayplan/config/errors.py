@@ -46,13 +46,7 @@ class FieldError(Remark):
 
 
 class FieldWarning(Remark):
-    """A warning: the value is legal but probably a mistake."""
-
-    __slots__ = ()
-
-
-class FieldNote(Remark):
-    """A note: a field of an old format that has no exact equivalent today, and what became of it."""
+    """A warning: the value is legal but probably a mistake, or of an old format and without an exact equivalent."""
 
     __slots__ = ()
 

@@ -17,7 +17,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item, required, unsupported
+from bayplan.config.errors import FieldError, FieldWarning, child, forbidden, invalid, item, required, unsupported
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.settings import OWN, Int64, Setting, broken_rules, settings_of
 
@@ -33,7 +33,7 @@ class Reading:
 
     errors: list[FieldError] = field(default_factory=list)
     """What is wrong."""
-    notes: list[FieldNote] = field(default_factory=list)
+    notes: list[FieldWarning] = field(default_factory=list)
     """What an old format says and today's has no successor for."""
     known: frozenset[str] = frozenset()
     """The plugins that may be enabled and configured."""
@@ -249,7 +249,7 @@ class Fields:
 
     def note(self, name: str, text: str) -> None:
         """Note what became of the field `name` of an old format."""
-        self.reading.notes.append(FieldNote(self.at(name), text))
+        self.reading.notes.append(FieldWarning(self.at(name), text))
 
 
 _READERS: Final[Mapping[object, Callable[[Fields, str], object]]] = {

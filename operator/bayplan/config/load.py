@@ -10,7 +10,7 @@ from bayplan.config.document import Positions, parse_document, read_data
 from bayplan.config.errors import (
     ConfigurationError,
     FieldError,
-    FieldNote,
+    FieldWarning,
     forbidden,
     invalid,
     item,
@@ -33,7 +33,7 @@ from bayplan.config.types import (
     ScoringStrategy,
     ScoringStrategyType,
 )
-from bayplan.config.v1 import decode_v1, decoded, make_profile
+from bayplan.config.v1 import decode_file, decode_v1, make_profile
 from bayplan.config.v1alpha1 import decode_v1alpha1, path_in_v1alpha1
 
 _ALPHA_VERSION: Final = "kubescheduler.config.k8s.io/v1alpha1"
@@ -55,7 +55,7 @@ def load_configuration(
     scheduler_name: str | None = None,
     known_plugins: frozenset[str] = IMPLEMENTED_PLUGINS,
     gates: FeatureGates = DEFAULT_FEATURE_GATES,
-    notes: list[FieldNote] | None = None,
+    notes: list[FieldWarning] | None = None,
     extends: Extends | None = None,
     reads_certificates: bool = False,
     only_regular: bool = False,
@@ -96,7 +96,7 @@ def load_configuration(
     decode = next((decode for format_, decode in _FORMATS if format_ == (version, kind)), None)
     if decode is None:
         raise _placed([*errors, *_wrong_kind(version, kind)], path, data)
-    configuration = decoded(decode, document, reading)
+    configuration = decode_file(decode, document, reading)
     if scheduler_name is not None:
         configuration = rename_profile(configuration, scheduler_name, errors)
     if reads_certificates:
@@ -104,8 +104,9 @@ def load_configuration(
     configuration = replace(configuration, feature_gates=gates)
     sets: Sequence[FieldError] = ()
     if errors and extends is not None:
-        told = [FieldError(f"profiles[0].{each.path}", each.message) for each in errors] if old else errors
-        sets = plugin_set_errors(configuration, extends, told)
+        # Where the same stands in a file of today.
+        placed = [FieldError(f"profiles[0].{each.path}", each.message) for each in errors] if old else errors
+        sets = plugin_set_errors(configuration, extends, placed)
         if check is not None and version == API_VERSION:
             sets = [*sets, *_found_in_sound_profiles(check, configuration, errors)]
     elif not errors and check is not None:

@@ -16,7 +16,7 @@ from bayplan.config.connections import (
     decode_extender,
     validate_extenders,
 )
-from bayplan.config.errors import FieldError, FieldNote
+from bayplan.config.errors import FieldError, FieldWarning
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.plugin_sets import UPSTREAM_DEFAULT_PLUGINS
 from bayplan.config.policy_selection import MAX_WEIGHT, Selection
@@ -88,7 +88,7 @@ def decode_policy(fields: Fields, hard_pod_affinity_weight: int | None = None) -
     extenders = fields.objects("extenders", decode_policy_extender)
     fields.errors += validate_extenders(extenders)
     selection = reader.selection
-    selection.settle(fields.errors, fields.reading.notes)
+    selection.settle_weights(fields.errors, fields.reading.notes)
     profile = make_profile(_plugins(selection), selection.plugin_config(weight))
     return SchedulerConfiguration(profiles=(profile,), extenders=extenders)
 
@@ -113,14 +113,14 @@ class _Listed:
     take: _Take
     weight: int
     has_argument: bool
-    notes: tuple[FieldNote, ...]
+    notes: tuple[FieldWarning, ...]
     """What there is to say if it counts."""
 
 
 class _Reader:
     """Reads what a policy lists into a selection."""
 
-    def __init__(self, notes: list[FieldNote]) -> None:
+    def __init__(self, notes: list[FieldWarning]) -> None:
         self.selection = Selection()
         self._notes = notes
 
@@ -169,7 +169,7 @@ class _Reader:
             name = required_name(each)
             weight = _weight(each) if key == "priorities" else 1
             before, given = last.get(name), _argument(each, arguments)
-            notes: tuple[FieldNote, ...] = ()
+            notes: tuple[FieldWarning, ...] = ()
             if given is not None:
                 take = self._by_argument(each, given, arguments, by_argument)
             elif before is not None and before.has_argument:
@@ -179,7 +179,7 @@ class _Reader:
             notes = (*notes, *self._notes[said:])
             del self._notes[said:]
             if before is not None:
-                self._notes.append(FieldNote(before.path, f"is listed again at {each.path}, which counts"))
+                self._notes.append(FieldWarning(before.path, f"is listed again at {each.path}, which counts"))
             last[name] = _Listed(each.path, take, weight, given is not None, notes)
 
         fields.objects(key, decode)

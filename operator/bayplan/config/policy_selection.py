@@ -13,7 +13,7 @@ from bayplan.api.objects import (
     PreferredSchedulingTerm,
     TopologySpreadConstraint,
 )
-from bayplan.config.errors import FieldError, FieldNote, child, forbidden, invalid, item
+from bayplan.config.errors import FieldError, FieldWarning, child, forbidden, invalid, item
 from bayplan.config.fields import Fields
 from bayplan.config.labels import validate_label_name
 from bayplan.config.plugin_args import decode_resources, decode_shape, validate_each, validate_shape
@@ -48,7 +48,7 @@ _FIT, _AFFINITY, _SPREAD = "NodeResourcesFit", "NodeAffinity", "PodTopologySprea
 
 @dataclass(slots=True)
 class Selection:
-    """What a policy switches on. `settle` makes weights of all that was taken, then `plugin_config` tells arguments."""
+    """What a policy switches on: `settle_weights` makes weights of what was taken, then `plugin_config` arguments."""
 
     filters: set[str] = field(default_factory=set)
     """Plugins that filter."""
@@ -94,21 +94,21 @@ class Selection:
             label = _label(block)
         return lambda weight: self._labels.append((argument.at(SERVICE_ANTI_AFFINITY), weight, label))
 
-    def settle(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
+    def settle_weights(self, errors: list[FieldError], notes: list[FieldWarning]) -> None:
         """Give every plugin its weight; what one plugin cannot do side by side goes to `errors`."""
         if self.strategies:
             (_, first), *others = self.strategies
             # Several carry their weights themselves.
             self.weights[_FIT] = 1 if others else first.weight
             beside = "stands in bayplan.io.scoringStrategies beside another, which kube-scheduler does not have"
-            notes.extend(FieldNote(path, beside) for path, _ in others)
+            notes.extend(FieldWarning(path, beside) for path, _ in others)
         for path, weight, _ in self._preferences:
             if _AFFINITY in self.weights:
                 errors.append(forbidden(path, "NodeAffinity scores for another priority already"))
             self.weights[_AFFINITY] = weight
         self._settle_spread(errors, notes)
 
-    def _settle_spread(self, errors: list[FieldError], notes: list[FieldNote]) -> None:
+    def _settle_spread(self, errors: list[FieldError], notes: list[FieldWarning]) -> None:
         weight = sum(own for _, own in self.spreads)
         if self._labels:
             if self.spreads:
@@ -122,7 +122,9 @@ class Selection:
         path, own = self.constraints
         if own and weight not in {0, own}:
             shown = max(own, weight)
-            notes.append(FieldNote(path, f"EvenPodsSpreadPriority: PodTopologySpread has one weight for all, {shown}"))
+            notes.append(
+                FieldWarning(path, f"EvenPodsSpreadPriority: PodTopologySpread has one weight for all, {shown}")
+            )
         if weight := max(own, weight):
             self.weights[_SPREAD] = weight
 

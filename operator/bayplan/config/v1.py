@@ -48,7 +48,7 @@ def decode_v1(fields: Fields) -> SchedulerConfiguration:
     return replace(configuration, profiles=_profiles(fields), extenders=extenders)
 
 
-def decoded(
+def decode_file(
     decode: Callable[[Fields], SchedulerConfiguration], document: Mapping[str, Any], reading: Reading
 ) -> SchedulerConfiguration:
     """What a whole file says, by its decoder; fields that this does not read are errors."""

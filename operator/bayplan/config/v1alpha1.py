@@ -31,7 +31,13 @@ from bayplan.config.types import (
     ScoringStrategyType,
     VolumeBindingArgs,
 )
-from bayplan.config.v1 import decode_plugin_config, decode_plugin_set, decode_process_settings, decoded, make_profile
+from bayplan.config.v1 import (
+    decode_file,
+    decode_plugin_config,
+    decode_plugin_set,
+    decode_process_settings,
+    make_profile,
+)
 
 _AUTOSCALER_PROVIDER: Final = "ClusterAutoscalerProvider"
 _PROVIDERS: Final = ("DefaultProvider", _AUTOSCALER_PROVIDER)
@@ -182,7 +188,7 @@ def _policy_file(path: Path, file: Fields, hard_weight: int | None) -> Scheduler
     try:
         document = read_document(path, reading.errors, only_regular=True)
         if (document.get("kind"), document.get("apiVersion")) == ("Policy", "v1"):
-            configuration = decoded(lambda policy: decode_policy(policy, hard_weight), document, reading)
+            configuration = decode_file(lambda policy: decode_policy(policy, hard_weight), document, reading)
         else:
             reading.errors.append(FieldError("kind", "must be Policy, and apiVersion v1"))
     except ConfigurationError as error:
