@@ -6,47 +6,29 @@ from typing import Any, Final
 
 from msgspec import Struct, structs
 
-from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, ObjectMeta, OwnerReference
+from bayplan.api.meta_objects import LabelSelectorRequirement, OwnerReference
 from bayplan.api.objects import (
     Container,
-    ContainerImage,
-    ContainerPort,
-    ImageVolumeSource,
     NodeSelectorRequirement,
-    NodeSelectorTerm,
-    PersistentVolumeClaimSource,
     Pod,
-    PodSpec,
     Taint,
     Toleration,
     Volume,
 )
 from bayplan.api.storage_objects import (
-    AWSElasticBlockStoreSource,
     AzureDiskSource,
-    CinderSource,
     CSIDriver,
     CSINodeDriver,
-    CSIVolumeSource,
-    GCEPersistentDiskSource,
     ObjectReference,
     PersistentVolumeClaim,
-    PortworxSource,
-    StorageClass,
     TopologySelectorLabelRequirement,
-    VolumeAttachmentSpec,
 )
 from bayplan.api.workload_objects import (
-    PodDisruptionBudgetStatus,
     PodGroup,
-    RuntimeClassScheduling,
-    ServiceSpec,
-    TopologyConstraint,
 )
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.replay.trace import Trace, trace_of
-from bayplan.simulate.workloads import ReplicationControllerSpec
 from bayplan.snapshot.hashes import Hashes, MadeNames
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is, structs_in
 
@@ -106,10 +88,7 @@ class Redaction:
                 self._requirement,
             ),
         }
-        kept = dict.fromkeys(KEPT, self._kept)
-        keys: dict[str, Rule] = dict.fromkeys(("match_label_keys", "mismatch_label_keys"), self._label_keys)
-        named = {**kept, **keys, "topology_key": hashes.label_key}
-        self._anew = Rewriting(self._rules(), hashes.name, named=named, whole=whole)
+        self._anew = Rewriting(self._of_types(), hashes.name, named=self._of_names(), whole=whole)
 
     def __call__(self, obj: Any) -> Any:  # noqa: ANN401 - an object of any kind
         """The object anew."""
@@ -130,7 +109,26 @@ class Redaction:
             return self._hashes.label_value(POD_GROUP_LABEL, name)
         return self._hashes.driver(name) if isinstance(obj, CSIDriver) else None
 
-    def _rules(self) -> dict[tuple[type, str], Rule]:
+    def _of_names(self) -> dict[str, Rule]:
+        """The rules for fields of a name, in whatever type they are."""
+        hashes, names = self._hashes, self._names
+        return {
+            **dict.fromkeys(KEPT, self._kept),
+            **dict.fromkeys(("labels", "match_labels", "node_selector"), hashes.labels),
+            **dict.fromkeys(("key", "topology_key"), hashes.label_key),
+            **dict.fromkeys(("match_label_keys", "mismatch_label_keys"), self._label_keys),
+            **dict.fromkeys(("driver", "attacher", "provisioner"), hashes.driver),
+            **dict.fromkeys(("disk_uri", "pd_name", "volume_handle", "volume_id"), hashes.disk),
+            "claim_name": lambda name: names.claim(self._namespace, name),
+            "disrupted_pods": lambda pods: {names.pod(self._namespace, name): time for name, time in pods.items()},
+            "host_ip": lambda address: address if address == ANY_IP else hashes.name(address),
+            "match_fields": self._fields,
+            "names": lambda names: [hashes.image(each) for each in names],
+            "reference": hashes.wanted_image,
+            "selector": lambda held: hashes.labels(held) if isinstance(held, dict) else self._anew(held),
+        }
+
+    def _of_types(self) -> dict[tuple[type, str], Rule]:
         hashes = self._hashes
         disks: dict[str, dict[str, Rule]] = {
             "gce_persistent_disk": {"pdName": hashes.disk},
@@ -142,33 +140,9 @@ class Redaction:
             "csi": {"driver": hashes.driver},
         }
         return {
-            (ObjectMeta, "labels"): hashes.labels,
-            (LabelSelector, "match_labels"): hashes.labels,
-            (ServiceSpec, "selector"): hashes.labels,
-            (ReplicationControllerSpec, "selector"): hashes.labels,
-            (PodSpec, "node_selector"): hashes.labels,
-            (RuntimeClassScheduling, "node_selector"): hashes.labels,
-            (NodeSelectorTerm, "match_fields"): self._fields,
             (Container, "image"): hashes.wanted_image,
-            (ImageVolumeSource, "reference"): hashes.wanted_image,
-            (ContainerImage, "names"): lambda names: [hashes.image(each) for each in names],
-            (ContainerPort, "host_ip"): lambda address: address if address == ANY_IP else hashes.name(address),
-            (PersistentVolumeClaimSource, "claim_name"): lambda name: self._names.claim(self._namespace, name),
-            (PodDisruptionBudgetStatus, "disrupted_pods"): lambda pods: {
-                self._names.pod(self._namespace, name): time for name, time in pods.items()
-            },
-            (TopologyConstraint, "key"): hashes.label_key,
-            (StorageClass, "provisioner"): hashes.driver,
             (CSINodeDriver, "name"): hashes.driver,
-            (CSIVolumeSource, "driver"): hashes.driver,
-            (CSIVolumeSource, "volume_handle"): hashes.disk,
-            (VolumeAttachmentSpec, "attacher"): hashes.driver,
-            (GCEPersistentDiskSource, "pd_name"): hashes.disk,
-            (AWSElasticBlockStoreSource, "volume_id"): hashes.disk,
-            (AzureDiskSource, "disk_uri"): hashes.disk,
             (AzureDiskSource, "kind"): as_it_is,
-            (CinderSource, "volume_id"): hashes.disk,
-            (PortworxSource, "volume_id"): hashes.disk,
             **{(Volume, field): partial(self._source, rules) for field, rules in disks.items()},
         }
 
