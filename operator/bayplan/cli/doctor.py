@@ -84,7 +84,7 @@ def _others(files: Sequence[str]) -> Iterator[tuple[str, Any]]:
 
     for raw in objects_in(files):
         if raw.kind in KINDS:
-            yield raw.kind, msgspec.json.decode(raw.value) if isinstance(raw.value, msgspec.Raw) else raw.value
+            yield raw.kind, msgspec.json.decode(raw.value)
 
 
 def _rights(source: ClusterFlags, configuration: "SchedulerConfiguration") -> "list[Finding]":

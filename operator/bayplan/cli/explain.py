@@ -87,7 +87,7 @@ def _body(file: str, namespace: str) -> bytes:
     validation = Validation(Validate.STRICT)
     with validation.told():
         objects = list(validation.objects_in([file], are_added=True))
-    items = [msgspec.json.decode(msgspec.json.encode(raw.value)) for raw in objects]
+    items = [msgspec.json.decode(raw.value) for raw in objects]
     for item in items:
         if isinstance(meta := item.get("metadata"), dict):
             meta.setdefault("namespace", namespace)

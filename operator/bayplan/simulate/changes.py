@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-import msgspec
-
 from bayplan.api.kinds import NODES, POD_GROUPS, PODS, RESOURCES
 from bayplan.api.objects import Node
 from bayplan.cache import resources
@@ -134,8 +132,6 @@ def missing(found: Reference, option: str) -> ClusterFileError:
 
 def holds_template(value: Any) -> bool:  # noqa: ANN401 - a value of a file is anything
     """Whether an object, or what is in it, has a template of pods: it would make some."""
-    if isinstance(value, msgspec.Raw):
-        value = msgspec.json.decode(value)
     if isinstance(value, list):
         return any(map(holds_template, value))
     return isinstance(value, dict) and any(

@@ -6,7 +6,7 @@ from copy import copy
 from functools import cached_property
 from typing import Any, Final, Self
 
-from msgspec import structs
+from msgspec import json, structs
 
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import CLAIM_TEMPLATES, NODES, RESOURCES
@@ -197,7 +197,7 @@ class ObjectReader:
         if is_pod or is_autoscaler or named in SOURCES or types:
             return True
         self._ignored[raw.kind] += 1
-        if self._replaces and holds_template(raw.value):
+        if self._replaces and holds_template(json.decode(raw.value)):
             self._skip(raw, "objects of this kind and apiVersion are not read: no pod of it is tried", pods=0)
         return False
 

@@ -86,11 +86,12 @@ class Text:
 
 
 class RawObject(msgspec.Struct, frozen=True):
-    """One object of a file: `value` is `msgspec.Raw` from JSON and plain values from YAML."""
+    """One object of a file."""
 
     api_version: str
     kind: str
-    value: Any
+    value: msgspec.Raw
+    """As JSON, in whichever way it was written."""
     where: str
     """Such as `cluster.yaml: document 3: items[4]`."""
     text: Text | None = None
@@ -225,7 +226,8 @@ def _yaml_objects(data: bytes, name: str, origin: Text | None) -> Iterator[RawOb
         for number, value in yaml_documents(text, Rules(MAX_DEPTH, MAX_VALUES, _refuse, max_aliased=MAX_ALIASED)):
             if value is not None:
                 found = True
-                yield from _split(value, f"{name}: document {number}", origin, number)
+                where = f"{name}: document {number}"
+                yield from _split(_as_json(value, where), where, origin, number)
     except MalformedYAMLError as error:
         advice = _advice(text, error.place.line if error.place else 0)
         raise ClusterFileError(f"{name}: is not valid YAML: {error}{advice}") from None
@@ -234,6 +236,13 @@ def _yaml_objects(data: bytes, name: str, origin: Text | None) -> Iterator[RawOb
         raise ClusterFileError(f"{name}: is not valid YAML: line {line}: {path}{error}{_advice(text, line)}") from None
     if not found:
         raise ClusterFileError(f"{name}: holds no objects")
+
+
+def _as_json(value: object, where: str) -> msgspec.Raw:
+    try:
+        return msgspec.Raw(json.dumps(value, allow_nan=False).encode())
+    except ValueError:
+        raise ClusterFileError(f"{where}: holds a number that JSON does not have") from None
 
 
 def _advice(text: str, number: int) -> str:
@@ -249,20 +258,20 @@ def _refuse(place: YAMLPlace, key: str | None) -> NoReturn:
     raise RefusedYAMLError(text, place)
 
 
-def _split(value: Any, where: str, text: Text | None = None, document: int = 1) -> Iterator[RawObject]:  # noqa: ANN401 - see RawObject
+def _split(value: msgspec.Raw, where: str, text: Text | None = None, document: int = 1) -> Iterator[RawObject]:
     outline = _outline_of(value, where)
     if not outline.kind:
         raise ClusterFileError(f"{where}: kind: Required value")
     if outline.kind == "Status" and outline.api_version == "v1":
-        told = _plain(value, outline, "message") or ""
+        told = msgspec.json.decode(outline.message) or ""
         message = quote(told) if isinstance(told, str) else "it cannot be read"
         raise ClusterFileError(f"{where}: is no cluster but an answer of the API server: {message}")
-    if not _is_list(outline, value):
+    if not _is_list(outline):
         yield RawObject(outline.api_version or "", outline.kind, value, where, text, document)
         return
     # Items of a typed list, such as the API server's own PodList, do not repeat the kind.
     item_kind = outline.kind.removesuffix("List")
-    for index, item in enumerate(_list_items(outline, value, where)):
+    for index, item in enumerate(_list_items(outline, where)):
         path = f"items[{index}]"
         place = f"{where}: {path}"
         own = _outline_of(item, place)
@@ -270,52 +279,37 @@ def _split(value: Any, where: str, text: Text | None = None, document: int = 1) 
         if not kind:
             raise ClusterFileError(f"{place}: kind: Required value")
         own.kind = kind
-        if _is_list(own, item):
+        if _is_list(own):
             raise ClusterFileError(f"{place}: a list inside a list is not supported")
         yield RawObject(own.api_version or outline.api_version or "", kind, item, place, text, document, path)
 
 
-def _plain(value: Any, outline: _Outline, name: str) -> Any:  # noqa: ANN401 - see RawObject
-    """What an object has under a name of its outline, which is cut out of JSON already."""
-    return msgspec.json.decode(getattr(outline, name)) if isinstance(value, msgspec.Raw) else value.get(name)
-
-
-def _is_list(outline: _Outline, value: Any) -> bool:  # noqa: ANN401 - see RawObject
+def _is_list(outline: _Outline) -> bool:
     """Whether an object is a list; one with a name is a custom resource whose kind ends like that of lists."""
     if not (outline.kind or "").endswith("List"):
         return False
-    metadata = _plain(value, outline, "metadata")
+    metadata = msgspec.json.decode(outline.metadata)
     return outline.kind == "List" or not (isinstance(metadata, dict) and metadata.get("name"))
 
 
-def _outline_of(value: Any, where: str) -> _Outline:  # noqa: ANN401 - see RawObject
+def _outline_of(value: msgspec.Raw, where: str) -> _Outline:
     try:
-        if isinstance(value, msgspec.Raw):
-            return _outline.decode(value)
-        # Only two keys matter here; the rest of the object is decoded once, by its type.
-        if not isinstance(value, dict):
-            raise msgspec.ValidationError(f"Expected object, got {_type_name(value)}")
-        return msgspec.convert({key: value[key] for key in ("apiVersion", "kind") if key in value}, _Outline)
+        return _outline.decode(value)
     except DECODE_ERRORS as error:
         array = "Expected object, got array"
-        text = (
-            field_error(error)
-            .replace(" | null", "")
-            .replace(array, f"{array}; several objects are documents, or items of a List")
-        )
+        text = _without_null(error).replace(array, f"{array}; several objects are documents, or items of a List")
         raise ClusterFileError(f"{where}: {text}") from None
 
 
-def _list_items(outline: _Outline, value: Any, where: str) -> Sequence[Any]:  # noqa: ANN401 - see RawObject
-    if isinstance(value, msgspec.Raw):
-        try:
-            return msgspec.json.decode(outline.items, type=list[msgspec.Raw] | None) or ()
-        except DECODE_ERRORS as error:
-            raise ClusterFileError(f"{where}: items: {field_error(error)}") from None
-    items = value.get("items") or ()
-    if not isinstance(items, Sequence) or isinstance(items, str):
-        raise ClusterFileError(f"{where}: items: Expected array, got {_type_name(items)}")
-    return items
+def _list_items(outline: _Outline, where: str) -> Sequence[msgspec.Raw]:
+    try:
+        return msgspec.json.decode(outline.items, type=list[msgspec.Raw] | None) or ()
+    except DECODE_ERRORS as error:
+        raise ClusterFileError(f"{where}: items: {_without_null(error)}") from None
+
+
+def _without_null(error: Exception) -> str:
+    return field_error(error).replace(" | null", "")
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any decoded value
@@ -324,7 +318,3 @@ def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any decoded value
     if isinstance(value, list):
         return [_without_nulls(inner) for inner in value]
     return value
-
-
-def _type_name(value: object) -> str:
-    return {"dict": "object", "list": "array", "NoneType": "null"}.get(type(value).__name__, type(value).__name__)

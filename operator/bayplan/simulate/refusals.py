@@ -235,7 +235,7 @@ class GeneratedNames:
     def __init__(self) -> None:
         self._numbers = count(1)
 
-    def named(self, obj: T, value: Any) -> T:  # noqa: ANN401 - see RawObject
+    def named(self, obj: T, value: msgspec.Raw) -> T:
         """Return `obj`, which was decoded from `value`, with a name if there it has none but a generateName."""
         if obj.metadata.name:
             return obj

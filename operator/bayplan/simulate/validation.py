@@ -204,9 +204,7 @@ class Validation:
 
     def _passes(self, raw: RawObject) -> bool:
         try:
-            value = raw.value
-            if isinstance(value, msgspec.Raw):
-                value = json.loads(bytes(value), object_pairs_hook=_object)
+            value = json.loads(bytes(raw.value), object_pairs_hook=_object)
         except (*DECODE_ERRORS, ValueError):
             # Reading it tells of that.
             return True
@@ -222,9 +220,8 @@ NOTHING_CHECKED: Final = Validation(Validate.IGNORE)
 
 def came_from_server(raw: RawObject) -> bool:
     """Whether an API server gave the object a uid or a version, as in snapshots and what `kubectl get` writes."""
-    value = raw.value if isinstance(raw.value, msgspec.Raw) else {"metadata": raw.value.get("metadata")}
     try:
-        metadata = _identified(value).metadata
+        metadata = _identified(raw.value).metadata
     except DECODE_ERRORS:
         return False
     return bool(metadata.uid or metadata.resource_version)
