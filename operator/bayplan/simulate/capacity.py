@@ -47,11 +47,11 @@ def how_many_fit(
     key = simulator.groups.of(pod)
     group = None if key is None else simulator.groups.get(key)
     if group is not None and group.least > max(1, len(simulator.groups.placed(group.key))):
-        counted = _gang_by_gang(simulator, pod, group, asked, most)
+        counted = _in_turn(simulator, pod, group, asked, most)
     elif key is None and _is_by_node(simulator, configuration, framework, copy):
         counted = _by_node(simulator, framework, copy, asked, most)
     else:
-        counted = _one_by_one(simulator, pod, asked, most)
+        counted = _in_turn(simulator, pod, None, asked, most)
     counted.pod = pod.key
     counted.scheduling_gates = [each.name for each in pod.pod.spec.scheduling_gates or ()]
     return counted
@@ -143,47 +143,34 @@ def _room(nodes: NodeTable, row: int, pod: PodInfo) -> tuple[int, str]:
     return min(room)
 
 
-def _one_by_one(simulator: Simulator, pod: PodInfo, asked: int | None, most: int) -> Capacity:
+def _in_turn(simulator: Simulator, pod: PodInfo, group: PodGroup | None, asked: int | None, most: int) -> Capacity:
+    """Place copy after copy, or gang after gang of them."""
     per_node = Counter[str]()
-    stopped = None
-    for number in range(most):
-        copy = PodInfo(_copy(pod.pod, number))
-        simulator.add(ClusterObjects(pods=[copy]))
-        step = simulator.step()
-        while step is not None and step.pod.uid != copy.uid:
-            step = simulator.step()
-        outcome = None if step is None else step.outcome
-        if not isinstance(outcome, Placement):
-            stopped = _why_not_tried(simulator, copy) if step is None else step.message
-            if outcome is not None:
-                stopped = why_no_node(outcome)
-            break
-        per_node[outcome.node_name] += 1
-    return Capacity(pod.key, per_node.total(), asked, per_node, [], stopped)
-
-
-def _gang_by_gang(simulator: Simulator, pod: PodInfo, group: PodGroup, asked: int | None, most: int) -> Capacity:
-    per_node = Counter[str]()
-    fits, stopped = 0, None
-    while stopped is None and fits < min(most, MAX_COPIES // group.least):
-        key = group.key._replace(name=f"{group.key.name}-{fits}")
-        copies = [PodInfo(_of_group(_copy(pod.pod, fits * group.least + number), key)) for number in range(group.least)]
-        own = replace(group, key=key, uid=f"copy:{fits}:{group.uid}", preemption_policy="Never", condition=None)
-        simulator.add(ClusterObjects(pods=copies, pod_groups=[own]))
-        left = {each.uid for each in copies}
+    fits, stopped, least = 0, None, 1 if group is None else group.least
+    while fits < min(most, MAX_COPIES // least):
+        copies, groups = [_copy(pod.pod, fits * least + number) for number in range(least)], []
+        if group is not None:
+            key = group.key._replace(name=f"{group.key.name}-{fits}")
+            copies = [_of_group(each, key) for each in copies]
+            uid = f"copy:{fits}:{group.uid}"
+            groups = [replace(group, key=key, uid=uid, preemption_policy="Never", condition=None)]
+        simulator.add(ClusterObjects(pods=list(map(PodInfo, copies)), pod_groups=groups))
+        left = {each.metadata.uid for each in copies}
         outcomes: list[Outcome | None] = []
+        said = None
         while left and (step := simulator.step()) is not None:
             if step.pod.uid in left:
                 left.remove(step.pod.uid)
                 outcomes.append(step.outcome)
-                stopped = stopped or step.message
-        if len(simulator.groups.placed(key)) < group.least:
+                said = said or step.message
+        placed = [each.node_name for each in outcomes if isinstance(each, Placement)]
+        if (len(simulator.groups.placed(groups[0].key)) if groups else len(placed)) < least:
             failed = next((each for each in outcomes if isinstance(each, FitError)), None)
-            stopped = why_no_node(failed) if failed else stopped or _why_not_tried(simulator, copies[0])
+            stopped = why_no_node(failed) if failed else said or _why_not_tried(simulator, copies[0])
             break
-        fits, stopped = fits + 1, None
-        per_node.update(each.node_name for each in outcomes if isinstance(each, Placement))
-    return Capacity(pod.key, fits, asked, per_node, [], stopped, gang_of=group.least)
+        fits += 1
+        per_node.update(placed)
+    return Capacity(pod.key, fits, asked, per_node, [], stopped, gang_of=UNSET if group is None else least)
 
 
 def _of_group(pod: Pod, key: PodGroupKey) -> Pod:
@@ -194,8 +181,8 @@ def _of_group(pod: Pod, key: PodGroupKey) -> Pod:
     return Pod(structs.replace(pod.metadata, labels=labels), pod.spec, pod.status)
 
 
-def _why_not_tried(simulator: Simulator, pod: PodInfo) -> str:
-    queued = simulator.queue.get(pod.uid)
+def _why_not_tried(simulator: Simulator, pod: Pod) -> str:
+    queued = simulator.queue.get(pod.metadata.uid)
     return (None if queued is None else queued.gating_message) or "it is not tried"
 
 
