@@ -1,9 +1,14 @@
 """A group that failed is tried again when something happened since, and not only because time went by."""
 
+from collections.abc import Callable
+
 import pytest
 from tests.queue.test_pod_groups import GroupScene, member
 
+from bayplan.api.objects import PodCondition
+from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT
+from bayplan.groups.pod_group import INITIALLY_SCHEDULED
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -12,7 +17,7 @@ def scene() -> GroupScene:
     return GroupScene()
 
 
-def test_a_group_is_not_tried_again_while_nothing_happens_and_at_once_when_something_does(scene):
+def test_a_group_is_not_tried_again_while_nothing_happens_and_at_once_when_something_does(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(0.9)
@@ -28,7 +33,7 @@ def test_a_group_is_not_tried_again_while_nothing_happens_and_at_once_when_somet
     assert scene.sub_queue("a") is SubQueue.ACTIVE
 
 
-def test_pods_that_end_one_after_the_other_give_their_room_in_one_round_within_a_second(scene):
+def test_pods_that_end_one_after_the_other_give_their_room_in_one_round_within_a_second(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(20)
@@ -43,7 +48,7 @@ def test_pods_that_end_one_after_the_other_give_their_room_in_one_round_within_a
     assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
 
 
-def test_a_pod_that_ends_is_no_news_to_a_group_that_was_tried_since(scene):
+def test_a_pod_that_ends_is_no_news_to_a_group_that_was_tried_since(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(20)
@@ -54,7 +59,7 @@ def test_a_pod_that_ends_is_no_news_to_a_group_that_was_tried_since(scene):
     assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
 
 
-def test_what_happens_during_the_round_counts(scene):
+def test_what_happens_during_the_round_counts(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     entity = scene.pop_group()
     scene.move(NODE_TAINT)
@@ -63,7 +68,7 @@ def test_what_happens_during_the_round_counts(scene):
     assert scene.sub_queue("a") is SubQueue.ACTIVE
 
 
-def test_a_group_that_waits_for_news_is_tried_again_after_five_minutes(scene):
+def test_a_group_that_waits_for_news_is_tried_again_after_five_minutes(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(2)
@@ -73,7 +78,7 @@ def test_a_group_that_waits_for_news_is_tried_again_after_five_minutes(scene):
     assert list(scene.pop_group().members) == ["a", "b"]
 
 
-def test_a_member_that_begins_to_end_is_no_news(scene):
+def test_a_member_that_begins_to_end_is_no_news(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(20)
@@ -83,9 +88,34 @@ def test_a_member_that_begins_to_end_is_no_news(scene):
     assert scene.sub_queue("b") is SubQueue.GATED
 
 
-CHANGES = {
+@pytest.mark.parametrize("when", ["in back-off", "while it waits"])
+def test_what_is_written_on_a_member_is_no_news(scene: GroupScene, when: str) -> None:
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(2 if when == "while it waits" else 0)
+    condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
+    scene.update(member("a", resource_version="2", conditions=[condition]))
+    scene.wait(20)
+    assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+    queued = scene.queue.get("a")
+    assert queued is not None
+    assert queued.pod_info.pod.status.conditions == [condition]
+
+
+def test_a_condition_that_is_written_on_the_group_is_no_news(scene: GroupScene) -> None:
+    scene.gang(2, "a", "b", uid="u")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20)
+    condition = PodGroupCondition(type=INITIALLY_SCHEDULED, status="False", reason="Unschedulable")
+    scene.set_group(least=2, uid="u", condition=condition)
+    assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
+    scene.move(NODE_TAINT)
+    assert scene.pop_group().group.condition == condition
+
+
+CHANGES: dict[str, Callable[[GroupScene], object]] = {
     "a member comes": lambda scene: scene.member("c"),
-    "a member is another": lambda scene: scene.update(member("a", resource_version="2", labels={"l": "v"})),
+    "a member tolerates more": lambda scene: scene.update(member("a", resource_version="2", tolerations=["gpu"])),
     "a member goes": lambda scene: scene.queue.delete("c"),
     "the group is another": lambda scene: scene.set_group(least=1),
 }
@@ -93,7 +123,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("when", ["in the round", "in back-off", "while it waits"])
 @pytest.mark.parametrize("what", CHANGES)
-def test_what_becomes_of_the_group_itself_counts(scene, what, when):
+def test_what_becomes_of_the_group_itself_counts(scene: GroupScene, what: str, when: str) -> None:
     scene.gang(2, "a", "b")
     if what == "a member goes":
         scene.member("c")

@@ -17,6 +17,7 @@ from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
     is_pod_worth_requeuing,
+    may_help,
     pod_changes,
     worth_requeuing,
 )
@@ -174,13 +175,19 @@ class PodUpdates:
         return True
 
     def take_member(self, groups: QueuedGroups, new: PodInfo) -> None:
-        """Replace the object of a member of a pod group that waits; its group is requeued if that may help."""
+        """Replace the object of a member of a pod group that waits; its group is requeued if that may help.
+
+        What we write on its status ourselves does not, or each round would bring about the next one.
+        """
         member = groups.get(new.uid)
         if member is not None and not _same_version(member.pod_info, new):
             before = member.pod_info
             new.share_terms_of(before)
             self.kept_room.follow(before, new)
             groups.update(member, new)
+            events = pod_changes(before, new, EventResource.TARGET_POD)
+            if any(may_help(member, ObservedEvent(event, before, new, self.hint_maps[event])) for event in events):
+                groups.wake(new.uid)
 
     def _update_in_flight(self, in_flight: InFlightPod, new: PodInfo) -> None:
         old = in_flight.pod_info

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from bayplan.cache.group_members import PodGroupKey
@@ -127,7 +127,17 @@ class QueuedGroups:
         entity = self._entities.get(key) if key is not None else None
         # One that ends only goes: without it there may be too few, which its gate finds when it is gone.
         if entity is not None and not entity.in_round and not new.is_terminating:
-            self._join(entity, member)
+            was_gated = entity.sub_queue is SubQueue.GATED
+            self._take_in(entity, member)
+            if was_gated or entity.gated:
+                self._requeue(entity)
+
+    def wake(self, uid: str) -> None:
+        """Have the group of a member that waits tried again: that was changed in a way that may help."""
+        key = self._key_of.get(uid)
+        entity = None if key is None else self._entities.get(key)
+        if entity is not None and not entity.in_round:
+            self._requeue(entity)
 
     def enter(self, queued: QueuedPodInfo, key: PodGroupKey | None) -> None:
         """Have a pod that stands nowhere wait as a member of this group, or as an ordinary pod."""
@@ -189,12 +199,16 @@ class QueuedGroups:
         self.preempting.forget(entity.group.key)
 
     def _join(self, entity: QueuedPodGroup, queued: QueuedPodInfo) -> None:
-        """Have a new member, or the new version of one, wait in the entity."""
+        """Have a new member wait in the entity."""
+        self._take_in(entity, queued)
+        self._requeue(entity)
+
+    def _take_in(self, entity: QueuedPodGroup, queued: QueuedPodInfo) -> None:
+        """Put a new member, or the new version of one, in the entity."""
         entity.members[queued.uid] = queued
         entity.ask(queued, self.sub_queues.profiles)
         if entity.lead == queued.uid or queued.pod_info.priority > entity.members[entity.lead].pod_info.priority:
             entity.stand(queued.pod_info)
-        self._requeue(entity)
 
     def _requeue(self, entity: QueuedPodGroup, event: str = UNSCHEDULED_POD_ADD.label) -> None:
         # Of the group itself something is another: that is news to it alone.
@@ -204,14 +218,19 @@ class QueuedGroups:
     # Groups come and go.
 
     def set_group(self, group: PodGroup) -> None:
-        """Follow a group that is new or changed: its members wait as it says from now on, but for a round under way."""
+        """Follow a group that is new or changed: its members wait as it says from now on, but for a round under way.
+
+        One of which only the condition is another, as we write it ourselves, is not tried again for that.
+        """
         entity = self._entities.get(group.key)
         members = self._incomplete.pop(group.key, {})
         if entity is None and members:
             entity = self._open(group, next(iter(members.values())))
         if entity is not None and not entity.in_round:
+            is_same = not members and replace(group, condition=entity.group.condition) == entity.group
             entity.group = group
-            self._fill(entity, members)
+            if not is_same:
+                self._fill(entity, members)
 
     def remove_group(self, key: PodGroupKey) -> None:
         """Have members wait for another group of that name."""

@@ -177,6 +177,15 @@ def is_pod_worth_requeuing(queued: QueuedEntity, observed: ObservedEvent, failur
     )
 
 
+def may_help(queued: QueuedEntity, observed: ObservedEvent) -> bool:
+    """Return whether a hint of any plugin that registered for the event brings the pod back, whatever rejected it."""
+    failures: Counter[str] = Counter()
+    return any(
+        _any_queues(plugin, hints, queued, observed, failures)
+        for plugin, hints in observed.hint_map.get(queued.profile, {}).items()
+    )
+
+
 def is_in_flight_pod_worth_requeuing(queued: QueuedEntity, missed: Iterable[ObservedEvent]) -> bool:
     """Return whether one of the events that came during the pod's attempt brings it back.
 
