@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from tests.queue.scene import FIT
 from tests.queue.test_pod_groups import GroupScene, member
 
 from bayplan.api.objects import PodCondition
@@ -31,6 +32,22 @@ def test_a_group_is_not_tried_again_while_nothing_happens_and_at_once_when_somet
     assert scene.queue.pop() is None
     scene.wait(3)
     assert scene.sub_queue("a") is SubQueue.ACTIVE
+
+
+def test_pods_that_an_event_wakes_go_before_groups_of_their_priority_that_it_wakes(scene: GroupScene) -> None:
+    scene.gang(2, "a", "b")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.set_group("h", least=1, priority=5)
+    scene.member("c", "h", priority=5)
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(5)
+    scene.add("single")
+    scene.fail(scene.pop(), FIT)
+    scene.wait(20)
+    scene.move(NODE_TAINT)
+    assert list(scene.pop_group().members) == ["c"]
+    assert scene.pop().uid == "single"
+    assert list(scene.pop_group().members) == ["a", "b"]
 
 
 def test_pods_that_end_one_after_the_other_give_their_room_in_one_round_within_a_second(scene: GroupScene) -> None:

@@ -238,7 +238,8 @@ class SubQueues:
         """Have those tried again whose turn it is and that were not for want of news.
 
         Where a pod ends, others do: of a gang, a Job or a node that is drained. They give their room together, as a
-        round that comes too soon costs a group its next back-off.
+        round that comes too soon costs a group its next back-off. As with kube-scheduler, whose groups no event wakes,
+        pods that the same event wakes go before groups of their priority.
         """
         self.backoff.news()
         waiting, self._until_news = self._until_news, {}
@@ -247,6 +248,7 @@ class SubQueues:
                 queued.retry_at = self.clock() + _PODS_END_WITHIN_SECONDS
                 self._retries.push(queued, (queued.retry_at,))
             else:
+                queued.timestamp = self.clock()
                 self.requeue(queued, event)
 
     def _vacate(self, queued: QueuedEntity) -> None:
