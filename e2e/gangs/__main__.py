@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.oracle.gangs.catalogue import families
+from tests.oracle.gangs.catalogue import choose, families
 from tests.oracle.gangs.company import play_all
 from tests.oracle.gangs.comparison import DIFFERENT, EQUAL, TIE, Verdict, compare
 from tests.oracle.gangs.recording import DATA, read
@@ -78,7 +78,7 @@ def differences(verdicts: dict[str, list[Verdict]]) -> list[str]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plays, and prints the table and the differences."""
     options = _options(arguments)
-    chosen = _chosen(options)
+    chosen = choose(options.seed, options.family, options.scenario)
     started = time.monotonic()
     verdicts = judge(chosen, options.recordings, options.planes)
     lines = differences(verdicts)
@@ -86,24 +86,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.differences is not None:
         options.differences.write_text("".join(f"{line}\n" for line in lines))
     return int(bool(lines))
-
-
-def _chosen(options: argparse.Namespace) -> list[Family]:
-    everything = families(options.seed)
-    names = options.family or list(everything)
-    if not options.scenario:
-        return [everything[name] for name in names]
-    wanted = set(options.scenario)
-    picked = []
-    for name in names:
-        family = everything[name]
-        scenarios = tuple(each for each in family.scenarios if each.name in wanted)
-        wanted -= {each.name for each in scenarios}
-        if scenarios:
-            picked.append(Family(name, family.about, scenarios, family.gates))
-    if wanted:
-        sys.exit(f"there is no scenario {', '.join(sorted(wanted))}")
-    return picked
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -1,5 +1,8 @@
 """All families of scenarios of gangs."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tests.oracle.gangs.at_random import at_random
 from tests.oracle.gangs.preemption import PREEMPTION
 from tests.oracle.gangs.quorum import EXTRA, LATE_GROUP, LEAST, QUORUM
@@ -29,3 +32,23 @@ ROUND = (
 def families(seed: int) -> dict[str, Family]:
     """Returns all families by name; `seed` is of the one that dice make up."""
     return {family.name: family for family in (*ROUND, at_random(seed), TOPOLOGY, PREEMPTION)}
+
+
+def choose(seed: int, names: Sequence[str] | None, scenarios: Sequence[str] | None) -> list[Family]:
+    """Returns the families of these names, or all, with the scenarios of these names alone, or with all of theirs.
+
+    Raises:
+        SystemExit: there is no such scenario.
+    """
+    everything = families(seed)
+    chosen = [everything[name] for name in names or everything]
+    if not scenarios:
+        return chosen
+    known = {each.name for family in chosen for each in family.scenarios}
+    if missing := set(scenarios) - known:
+        raise SystemExit(f"there is no scenario {', '.join(sorted(missing))}")
+    picked = [
+        replace(family, scenarios=tuple(each for each in family.scenarios if each.name in scenarios))
+        for family in chosen
+    ]
+    return [family for family in picked if family.scenarios]

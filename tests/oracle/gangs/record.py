@@ -14,9 +14,9 @@ from e2e.controlplane.kube_scheduler_process import KubeSchedulerProcess
 from e2e.controlplane.kubernetes_version import version_of
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process
-from tests.oracle.gangs.catalogue import families
+from tests.oracle.gangs.catalogue import choose, families
 from tests.oracle.gangs.company import play_all
-from tests.oracle.gangs.recording import DATA, Recorded, Recording, Run, write
+from tests.oracle.gangs.recording import DATA, Recorded, Recording, Run, read, write
 from tests.oracle.gangs.scenario import Family
 from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD
 
@@ -30,8 +30,8 @@ def kube_scheduler(plane: ControlPlane, family_gates: tuple[str, ...]) -> Proces
     return KubeSchedulerProcess(directory, CONFIGURATION, kubeconfig, arguments=[f"--feature-gates={gates}"])
 
 
-def record(chosen: list[Family], runs: int, planes: int, directory: Path) -> None:
-    """Plays each family so many times and writes one file a family to `directory`."""
+def record(chosen: list[Family], runs: int, planes: int, directory: Path, *, adds: bool = False) -> None:
+    """Plays each family so many times and writes one file a family to `directory`; with `adds` to what is there."""
     directory.mkdir(parents=True, exist_ok=True)
     version = version_of(binary("kube-scheduler"))
     taken: dict[str, list[Run]] = {}
@@ -39,8 +39,13 @@ def record(chosen: list[Family], runs: int, planes: int, directory: Path) -> Non
         for name, run in play_all(chosen, planes, kube_scheduler).items():
             taken.setdefault(name, []).append(run)
     for family in chosen:
-        found = {each.name: Recorded.of(each, taken[each.name]) for each in family.scenarios}
-        write(directory / f"{family.name}.json", Recording(version, found))
+        path = directory / f"{family.name}.json"
+        found = read(path).scenarios if adds else {}
+        for each in family.scenarios:
+            known = found.get(each.name)
+            before = known.runs if known is not None and known.digest == each.digest() else ()
+            found[each.name] = Recorded.of(each, [*before, *taken[each.name]])
+        write(path, Recording(version, found))
 
 
 def main() -> int:
@@ -48,14 +53,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1, help="of the scenarios that dice make up")
     parser.add_argument("--family", action="append", choices=sorted(families(1)), help="only this; may be repeated")
+    parser.add_argument("--scenario", action="append", help="only this, with --add; may be repeated")
+    parser.add_argument("--add", action="store_true", help="to the runs that the files have")
     parser.add_argument("--runs", type=int, default=2, help="what differs between them is an alternative")
     parser.add_argument("--planes", type=int, default=3, help="control planes at a time")
     parser.add_argument("--out", type=Path, default=DATA, help="folder for the files, one a family")
     arguments = parser.parse_args()
-    everything = families(arguments.seed)
-    chosen = [everything[name] for name in arguments.family or everything]
+    if arguments.scenario and not arguments.add:
+        parser.error("--scenario needs --add: the file would have nothing else")
+    chosen = choose(arguments.seed, arguments.family, arguments.scenario)
     started = time.monotonic()
-    record(chosen, arguments.runs, arguments.planes, arguments.out)
+    record(chosen, arguments.runs, arguments.planes, arguments.out, adds=arguments.add)
     count = sum(len(family.scenarios) for family in chosen)
     print(f"{count} scenarios in {time.monotonic() - started:.0f} s", flush=True)
     return 0
