@@ -1,7 +1,7 @@
 """`python -m e2e.bench.waiting_gangs`: what gangs that wait cost, where pods of lower priority run on all nodes.
 
 None of them fits, also not without those pods. Once they have been tried for a while, bayplan's share of a CPU is
-taken.
+taken: while nothing happens, or with `--busy` while pods come and end, and nodes are closed and opened.
 """
 
 import argparse
@@ -9,13 +9,13 @@ import itertools
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
-from e2e.bench.workload import bench_node
+from e2e.bench.workload import bench_node, node_name
 from e2e.controlplane.bayplan_process import REPOSITORY, BayplanProcess
-from e2e.controlplane.client import Object
+from e2e.controlplane.client import ApiClient, Object
 from e2e.controlplane.installation import install_bayplan
 from e2e.controlplane.objects import pod
 from e2e.controlplane.plane import ControlPlane, ControlPlaneOptions
@@ -24,6 +24,7 @@ from e2e.gangs.objects import GROUPS, group, install_crd, member
 _NAMESPACE = "waiting"
 _SMALL = {"cpu": "100m", "memory": "64Mi"}
 _LARGE = {"cpu": "100"}
+_SMALL_PODS = 50
 # By default 50 requests a second would be what the first texts of all pods wait for.
 _CONFIGURATION: Object = {
     "apiVersion": "kubescheduler.config.k8s.io/v1",
@@ -50,6 +51,27 @@ def put(plane: ControlPlane, nodes: int, lower: int, gangs: int, size: int) -> N
     client.create_all("pods", [high(f"gang-{at:04d}-{each}", of=f"gang-{at:04d}") for at, each in numbers])
 
 
+def happen(client: ApiClient, nodes: int, number: int) -> None:
+    """Has one more small pod run and an older one end, and closes a node or opens it again."""
+    node = node_name(number // 2 % nodes)
+    small = pod(
+        f"small-{number:06d}", _NAMESPACE, scheduler="another", requests=_SMALL, priorityClassName="low", node_name=node
+    )
+    client.create("pods", small)
+    if number >= _SMALL_PODS:
+        client.delete("pods", f"small-{number - _SMALL_PODS:06d}", namespace=_NAMESPACE, grace_seconds=0)
+    client.patch("nodes", node, {"spec": {"unschedulable": None if number % 2 else True}})
+
+
+def rest(client: ApiClient, seconds: float, nodes: int, per_second: float, numbers: Iterator[int]) -> None:
+    """Lets time pass, in which something happens so many times a second."""
+    until = time.monotonic() + seconds
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, 1 / per_second if per_second else left))
+        if per_second:
+            happen(client, nodes, next(numbers))
+
+
 def rounds(process: BayplanProcess) -> int:
     """Returns how many rounds there were."""
     return sum(int(each) for each in _ROUNDS.findall(process.metrics()))
@@ -62,6 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--lower", type=int, default=4000, help="pods of lower priority")
     parser.add_argument("--gangs", type=int, default=500)
     parser.add_argument("--size", type=int, default=8, help="pods of a gang")
+    parser.add_argument("--busy", type=float, default=0.0, help="how often a second something happens")
     parser.add_argument("--settle-seconds", type=float, default=30.0)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--checkout", type=Path, default=REPOSITORY, help="whose bayplan")
@@ -75,15 +98,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
             directory, config=_CONFIGURATION, kubeconfig=kubeconfig, checkout=chosen.checkout
         ) as process:
             process.wait_ready()
-            time.sleep(chosen.settle_seconds)
+            numbers = itertools.count()
+            rest(plane.client, chosen.settle_seconds, chosen.nodes, chosen.busy, numbers)
             first, cpu, began = rounds(process), process.cpu_seconds(), time.monotonic()
             print(f"first {chosen.settle_seconds:.0f} s: {first} rounds, {cpu:.1f} s of CPU", flush=True)
-            time.sleep(chosen.seconds)
+            rest(plane.client, chosen.seconds, chosen.nodes, chosen.busy, numbers)
             seconds = time.monotonic() - began
             share = (process.cpu_seconds() - cpu) / seconds
             print(
                 f"{chosen.gangs} gangs of {chosen.size}, {chosen.nodes} nodes, {chosen.lower} pods of lower priority: "
-                f"{share:.1%} of a CPU over {seconds:.0f} s, {rounds(process) - first} rounds"
+                f"{next(numbers)} happenings, {share:.1%} of a CPU over {seconds:.0f} s, "
+                f"{rounds(process) - first} rounds"
             )
             process.check_alive()
     return int(share >= 0.05)
