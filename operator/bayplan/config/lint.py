@@ -44,7 +44,7 @@ def configuration_warnings(
             advice = f"is deprecated: `bayplan config convert` prints the same as {API_VERSION}"
             yield FieldWarning("apiVersion", advice)
         return
-    top = _fields(document, "")
+    top = Fields(document)
     for path, message in _WITHOUT_EFFECT.items():
         *parents, name = path.split(".")
         block = top
@@ -67,7 +67,7 @@ def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile])
 
     `profiles` are those that the decoded file stands for.
     """
-    top = _fields(document, "")
+    top = Fields(document)
     if any(each.raw("name") == "LeastRequestedPriority" for each in _objects(top, "priorities")):
         return
     # Before there were profiles, the arguments of the only one stood at the top.
@@ -176,15 +176,10 @@ def _runs(extends: Extends, name: object, point: str) -> bool | None:
         return None
 
 
-def _fields(value: object, path: str) -> Fields:
-    # Their errors were told by whoever decoded the file.
-    return Fields(value, path)
-
-
 def _objects(fields: Fields, name: str) -> list[Fields]:
     listed = fields.raw(name)
     elements = enumerate(listed) if isinstance(listed, list) else ()
-    return [_fields(each, item(fields.at(name), index)) for index, each in elements if isinstance(each, dict)]
+    return [Fields(each, item(fields.at(name), index)) for index, each in elements if isinstance(each, dict)]
 
 
 def _names(block: Fields, key: str) -> set[str]:

@@ -169,12 +169,17 @@ class _Reader:
             name = required_name(each)
             weight = _weight(each) if key == "priorities" else 1
             before, given = last.get(name), _argument(each, arguments)
+            take: _Take = _nothing
             notes: tuple[FieldWarning, ...] = ()
-            if given is not None:
-                take = self._by_argument(each, given, arguments, by_argument)
-            elif before is not None and before.has_argument:
+            if given:
+                with each.nested("argument") as argument:
+                    if self._usable(argument, given, arguments[given]):
+                        take = by_argument(argument)
+                    else:
+                        argument.raw(given)
+            elif given is None and before is not None and before.has_argument:
                 given, take, notes = "", before.take, before.notes
-            else:
+            elif given is None:
                 take = by_name(each, name)
             notes = (*notes, *self._notes[said:])
             del self._notes[said:]
@@ -186,17 +191,6 @@ class _Reader:
         for each in last.values():
             each.take(each.weight)
             self._notes += each.notes
-
-    def _by_argument(
-        self, each: Fields, given: str, arguments: Mapping[str, Successor], read: Callable[[Fields], _Take]
-    ) -> _Take:
-        if not given:
-            return _nothing
-        with each.nested("argument") as argument:
-            if self._usable(argument, given, arguments[given]):
-                return read(argument)
-            argument.raw(given)
-            return _nothing
 
     def _take(self, name: str, path: str, weight: int) -> None:
         """Score by a priority that is known and has no argument."""
