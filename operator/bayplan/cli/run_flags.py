@@ -11,7 +11,7 @@ import click
 
 from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
 from bayplan.config.connections import LeaderElection, elector_errors
-from bayplan.config.errors import ConfigurationError, FieldError, forbidden, invalid
+from bayplan.config.errors import ConfigurationError, forbidden, invalid
 from bayplan.config.feature_gates import KUBERNETES
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, duration, flag
 from bayplan.config.types import SchedulerConfiguration
@@ -123,9 +123,11 @@ class DeprecatedFlags:
 
     section: ClassVar = "Deprecated options"
 
-    profiling: str | None = flag("--profiling BOOL", "Deprecated: enableProfiling, where there is no --config.")
-    contention_profiling: str | None = flag(
-        "--contention-profiling BOOL", "Deprecated: enableContentionProfiling, likewise."
+    profiling: bool | None = flag(
+        "--profiling BOOL", "Deprecated: enableProfiling, where there is no --config.", read=boolean
+    )
+    contention_profiling: bool | None = flag(
+        "--contention-profiling BOOL", "Deprecated: enableContentionProfiling, likewise.", read=boolean
     )
     kube_api_qps: float | None = flag("--kube-api-qps FLOAT", "Deprecated: clientConnection.qps, likewise.", type=float)
     kube_api_burst: int | None = flag(
@@ -149,19 +151,13 @@ class DeprecatedFlags:
 
     def applied_to(self, configuration: SchedulerConfiguration) -> SchedulerConfiguration:
         """Return the configuration with what the flags say; raises ConfigurationError for values that are none."""
-        errors: list[FieldError] = []
         # A qps of 0 or less knows no burst (upstream: client-go rest.UnversionedRESTClientForConfigAndClient).
         if self.kube_api_burst == 0 and (self.kube_api_qps is None or self.kube_api_qps > 0):
-            errors.append(invalid("--kube-api-burst", 0, "must be greater than 0"))
-        switches: dict[str, Any] = {}
-        for name in ("profiling", "contention_profiling"):
-            if (text := getattr(self, name)) is not None:
-                try:
-                    switches[f"enable_{name}"] = boolean(f"--{name.replace('_', '-')}", text)
-                except ConfigurationError as error:
-                    errors += error.errors
-        if errors:
-            raise ConfigurationError(errors)
+            raise ConfigurationError([invalid("--kube-api-burst", 0, "must be greater than 0")])
+        switches: dict[str, Any] = {
+            "enable_profiling": self.profiling,
+            "enable_contention_profiling": self.contention_profiling,
+        }
         # As in the file, 0 is the default.
         given: dict[str, Any] = {
             "qps": self.kube_api_qps,
@@ -169,7 +165,8 @@ class DeprecatedFlags:
             "content_type": self.kube_api_content_type,
         }
         connection = replace(configuration.client_connection, **{name: each for name, each in given.items() if each})
-        return replace(configuration, client_connection=connection, **switches)
+        given_switches = {name: each for name, each in switches.items() if each is not None}
+        return replace(configuration, client_connection=connection, **given_switches)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
