@@ -6,10 +6,10 @@ from bayplan.framework.plugin_calls import (
     PluginCalls,
     label_of,
     label_of_codes,
-    label_of_effects,
     label_of_part,
     label_of_permit,
     label_of_result,
+    label_of_steps,
 )
 from bayplan.framework.status import SKIP, SUCCESS, Code, Status
 from bayplan.metrics.table import Metrics
@@ -109,8 +109,8 @@ def test_what_volumes_could_not_answer_is_counted_by_its_stage_and_of_no_other_p
         (label_of_result(PreFilterResult(Status(Code.UNSCHEDULABLE))), "Unschedulable"),
         (label_of_permit(Wait(5.0)), "Wait"),
         (label_of_permit(SUCCESS), "Success"),
-        (label_of_effects([]), "Skip"),
-        (label_of_effects(["bind"]), "Success"),
+        (label_of_steps(None), "Skip"),
+        (label_of_steps(["bind"]), "Success"),
         (label_of_part(None), "Unschedulable"),
         (label_of_part(()), "Success"),
         (label_of_codes([1, 0]), "Success"),

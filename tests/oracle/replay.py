@@ -37,7 +37,6 @@ from bayplan.config.load import load_configuration
 from bayplan.config.types import Profile, SchedulerConfiguration
 from bayplan.framework.interface import CycleState
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Exchange
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -191,10 +190,8 @@ class Replay:
             framework = self._frameworks[pod.pod.spec.scheduler_name]
             for plugin in framework.reserves:
                 plugin.reserve(self._state if decided.claims else {}, pod, decided.node)
-            for _, effects in framework.run_pre_bind({}, pod, decided.node) if decided.claims else ():
-                for effect in effects:
-                    if isinstance(effect, Exchange):
-                        effect.assume()
+            for _, exchange in framework.run_pre_bind({}, pod, decided.node) if decided.claims else ():
+                exchange.assume()
             self._cache.assume_pod(pod, decided.node)
         elif decided.nominated is not None:
             ended = [self._end(victim) for victim in decided.candidates[decided.nominated]]

@@ -112,7 +112,7 @@ async def test_a_pods_state_reaches_every_plugin_of_its_attempt_and_no_other_pod
 
     scene.framework.reserves = [Hook(name="First", reserve=reserve, unreserve=look)]
     scene.framework.permits = [Hook(name="Second", permit=look)]
-    scene.framework.pre_binds = [Hook(name="Third", pre_bind=lambda *given: look(*given) and ())]
+    scene.framework.pre_binds = [Hook(name="Third", pre_bind=lambda *given: look(*given) and None)]
     scene.binder.result = BindResult.GONE
     scene.node()
     for name in ("p", "q"):

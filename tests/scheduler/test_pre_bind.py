@@ -1,5 +1,4 @@
 import asyncio
-import json
 from dataclasses import replace
 
 import pytest
@@ -10,20 +9,14 @@ from bayplan.api.response import ApiResponse
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
 from bayplan.framework.status import (
-    SUCCESS,
-    Code,
     EffectError,
     Exchange,
     Notice,
     Request,
-    Status,
-    WaitFor,
-    Write,
+    wait_until,
 )
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.pre_bind import PreBindError, perform_effects
-
-WRITE = Write("/path", {"metadata": {"uid": "u"}}, "persistentvolume v")
 
 
 class Requests:
@@ -38,59 +31,14 @@ class Requests:
         return self.answer
 
 
-async def outcome(requests, *effects, is_wanted=lambda: True):
-    """What became of one plugin's effects: "done" or the message of the failure."""
+async def outcome(requests, *exchanges, is_wanted=lambda: True):
+    """What became of the exchanges of plugins: "done" or the message of the failure."""
     try:
         async with asyncio.timeout(5):
-            await perform_effects(requests, [("Plugin", effects)], is_wanted)
+            await perform_effects(requests, [("Plugin", each) for each in exchanges], is_wanted)
     except PreBindError as error:
         return str(error)
     return "done"
-
-
-async def test_writes_are_merge_patches_in_order_before_the_wait():
-    requests, asked = Requests(), []
-
-    def condition():
-        asked.append(len(requests.calls))
-        return SUCCESS if len(asked) > 1 else None
-
-    assert await outcome(requests, WRITE, Write("/two", {}, "two"), WaitFor(condition, 5, "waiting")) == "done"
-    assert [(call.method, call.path) for call in requests.calls] == [("PATCH", "/path"), ("PATCH", "/two")]
-    assert requests.calls[0].content_type == "application/merge-patch+json"
-    assert json.loads(requests.calls[0].body) == {"metadata": {"uid": "u"}}
-    assert asked == [2, 2]
-
-
-@pytest.mark.parametrize(
-    ("requests", "text"),
-    [
-        (Requests(409, b'{"reason":"Conflict","message":"changed"}'), "status 409: Conflict: changed"),
-        (Requests(None), "no answer from the API server"),
-    ],
-)
-async def test_a_write_that_fails_ends_it(requests, text):
-    message = await outcome(requests, WRITE, Write("/two", {}, "two"))
-    assert message == f'running PreBind plugin "Plugin": writing persistentvolume v: {text}'
-    assert len(requests.calls) == 1
-
-
-@pytest.mark.parametrize(
-    ("wait", "text"),
-    [
-        (WaitFor(lambda: Status(Code.ERROR, ("no way",)), 5, "binding volumes"), "no way"),
-        (WaitFor(lambda: None, 0.0, "binding volumes"), "context deadline exceeded"),
-    ],
-    ids=["fails", "never comes"],
-)
-async def test_a_condition_that_fails_or_never_comes_ends_it(wait, text):
-    assert await outcome(Requests(), wait) == f'running PreBind plugin "Plugin": binding volumes: {text}'
-
-
-async def test_a_pod_that_is_not_wanted_any_more_writes_and_waits_no_longer():
-    requests = Requests()
-    assert await outcome(requests, WRITE, WaitFor(lambda: None, 5, "x"), is_wanted=lambda: False) == "done"
-    assert requests.calls == []
 
 
 @pytest.fixture
@@ -264,9 +212,29 @@ async def test_an_exchange_is_told_the_answer_to_each_request():
     assert [each and each.body for each in told] == [b"[]", None, b"[]"]
 
 
+async def test_exchanges_follow_one_another():
+    requests = Requests()
+    assert await outcome(requests, exchange(GET, 0.001, GET), exchange(Request("GET", "/z", "z"))) == "done"
+    assert [call.path for call in requests.calls] == ["/x", "/x", "/z"]
+
+
+async def test_a_pod_that_is_not_wanted_any_more_writes_and_waits_no_longer():
+    requests = Requests()
+    assert await outcome(requests, exchange(GET), exchange(5.0), is_wanted=lambda: False) == "done"
+    assert requests.calls == []
+
+
+def test_a_conversation_waits_ever_longer_until_something_holds():
+    asked = []
+    pauses = list(wait_until(lambda: asked.append(1) or len(asked) > 9, 600, "about"))
+    assert (pauses[:3], pauses[-1]) == ([0.01, 0.02, 0.04], 1.0)
+    with pytest.raises(EffectError, match="about: context deadline exceeded"):
+        list(wait_until(lambda: False, 0.05, "about"))
+
+
 async def test_an_exchange_that_fails_ends_it_with_its_text():
     requests = Requests()
-    message = await outcome(requests, exchange(GET, EffectError("no way"), GET), WRITE)
+    message = await outcome(requests, exchange(GET, EffectError("no way"), GET), exchange(GET))
     assert message == 'running PreBind plugin "Plugin": no way'
     assert len(requests.calls) == 1
 
@@ -279,7 +247,7 @@ async def test_an_exchange_hears_what_was_answered_even_if_the_pod_is_not_wanted
 
 async def test_an_exchange_tells_events():
     notice, told = Notice("Normal", "Reason", "Scheduling", "note"), []
-    await perform_effects(Requests(), [("Plugin", [exchange(notice)])], lambda: True, notify=told.append)
+    await perform_effects(Requests(), [("Plugin", exchange(notice))], lambda: True, notify=told.append)
     assert told == [notice]
 
 

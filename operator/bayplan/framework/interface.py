@@ -26,7 +26,7 @@ from bayplan.framework.nominated_table import NominatedPods, NominatedTable
 from bayplan.framework.status import (  # noqa: F401
     SKIP,
     Codes,
-    Effect,
+    Exchange,
     Normalize,
     Reads,
     Reason,
@@ -271,8 +271,8 @@ class PermitPlugin(Plugin, Protocol):
 class PreBindPlugin(Plugin, Protocol):
     """Names what must be written before the bind."""
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
-        """Effects to perform first, in order; asked once, after every plugin reserved."""
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Exchange | None:
+        """The exchange to have first, if there is one; asked once, after every plugin reserved."""
 
 
 class BindPlugin(Plugin, Protocol):

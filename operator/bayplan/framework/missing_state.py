@@ -9,7 +9,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import CycleState, Plugin, Scores
-from bayplan.framework.status import Code, Codes, Effect, Reason, Status, Traits
+from bayplan.framework.status import Code, Codes, Exchange, Reason, Status, Traits
 
 
 class StateError(RuntimeError):
@@ -57,6 +57,6 @@ class WithoutState:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Nothing was reserved."""
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Exchange | None:
         """Raise StateError."""
         raise StateError(f'running PreBind plugin "{self.name}": {self._text}')

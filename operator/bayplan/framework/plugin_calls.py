@@ -1,7 +1,7 @@
 """Calls of plugins, measured, and PostFilter plugins one after the other until one makes room for a pod."""
 
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -205,9 +205,9 @@ def label_of_permit(answer: Status | Wait) -> str:
     return WAIT_LABEL if isinstance(answer, Wait) else label_of(answer)
 
 
-def label_of_effects(effects: Sized) -> str:
+def label_of_steps(steps: object) -> str:
     """Return the status of a PreBindPreFlight: who has nothing to do skips."""
-    return SUCCESS_LABEL if len(effects) else _SKIP_LABEL
+    return SUCCESS_LABEL if steps else _SKIP_LABEL
 
 
 def label_of_part(part: Hashable) -> str:
@@ -236,7 +236,7 @@ _MEASURED: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "normalize_score": ("ScoreExtensionNormalize", label_of_scores),
     "reserve": ("Reserve", label_of),
     "permit": ("Permit", label_of_permit),
-    "pre_bind": ("PreBindPreFlight", label_of_effects),
+    "pre_bind": ("PreBindPreFlight", label_of_steps),
 }
 """The methods whose calls are measured: what kube-scheduler calls the point, and the status of an answer."""
 

@@ -48,9 +48,9 @@ from bayplan.framework.plugin_calls import (
     PluginCalls,
     first_that_makes_room,
     label_of,
-    label_of_effects,
+    label_of_steps,
 )
-from bayplan.framework.status import SUCCESS, Code, Effect, Status
+from bayplan.framework.status import SUCCESS, Code, Exchange, Status
 from bayplan.framework.waiting_pods import WaitingPods
 
 EXTENDER = "Extender"
@@ -226,17 +226,17 @@ class Framework:
         calls.report("Permit", WAIT_LABEL if waits else label_of(status), perf_counter() - started)
         return status, waits
 
-    def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Sequence[Effect]]]:
-        """The effects to perform before the bind, by the name of the PreBind plugin; those with none are left out."""
+    def run_pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> list[tuple[str, Exchange]]:
+        """The exchanges to have before the bind, by the name of the PreBind plugin; those with none are left out."""
         calls = self.calls
         started = perf_counter() if calls.observed else 0.0
-        steps: list[tuple[str, Sequence[Effect]]] = []
+        steps: list[tuple[str, Exchange]] = []
         for plugin in calls.each(self.pre_binds):
-            effects = plugin.pre_bind(state, pod, node_name)
-            if effects:
-                steps.append((plugin.name, effects))
+            exchange = plugin.pre_bind(state, pod, node_name)
+            if exchange is not None:
+                steps.append((plugin.name, exchange))
         if calls.observed:
-            calls.report("PreBindPreFlight", label_of_effects(steps), perf_counter() - started)
+            calls.report("PreBindPreFlight", label_of_steps(steps), perf_counter() - started)
         return steps
 
     def run_bind(self, pod: PodInfo, node_name: str) -> Binding:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 import numpy as np
@@ -154,34 +154,6 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """A JSON merge patch of one object.
-
-    The body should name the object's UID and resourceVersion, so that the API server refuses it when the object is
-    another one or changed since it was read; any refusal fails the bind. `about` names the object for messages.
-    """
-
-    path: str
-    body: dict[str, Any]
-    about: str
-    waits: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
-class WaitFor:
-    """A wait until the cluster has come to a state.
-
-    `condition` answers None for not yet, SUCCESS when it is so, and any other status when it will not be. It is asked
-    again and again, reads only what the listers have, and must be cheap. After `timeout_seconds` the bind fails.
-    """
-
-    condition: Callable[[], Status | None]
-    timeout_seconds: float
-    about: str
-    waits: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, slots=True)
 class Request:
     """One request of an exchange; the body is JSON if it is no bytes. A `versioned` one is not repeated after a 409.
 
@@ -207,6 +179,11 @@ class Notice:
     note: str
 
 
+_FIRST_PAUSE_SECONDS: Final = 0.01
+_MAX_PAUSE_SECONDS: Final = 1.0
+"""kube-scheduler looks once a second at volumes and every five at devices; looking sooner at first costs little."""
+
+
 class EffectError(Exception):
     """An exchange failed, and the bind with it; the text is the user's."""
 
@@ -215,9 +192,29 @@ Conversation = Generator[Request | Notice | float, ApiResponse | None, None]
 """Yields requests, to each of which it is sent the answer, None if there is none; Events; and seconds to wait for."""
 
 
+def wait_until(
+    holds: Callable[[], bool], seconds: float, about: str, error: type[EffectError] = EffectError
+) -> Generator[float, object, None]:
+    """Have a conversation wait until something holds, which is asked again after ever longer pauses.
+
+    `holds` reads only what the listers have, and must be cheap.
+
+    Raises:
+        EffectError: it took longer than so many seconds.
+    """
+    waited, pause = 0.0, _FIRST_PAUSE_SECONDS
+    while not holds():
+        if waited >= seconds:
+            raise error(f"{about}: context deadline exceeded")
+        pause = min(pause, seconds - waited)
+        yield pause
+        waited += pause
+        pause = min(2 * pause, _MAX_PAUSE_SECONDS)
+
+
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """Requests of which each depends on the answers before; `about` names what it is for.
+    """What is written and waited for, of which each step depends on the answers before; `about` names what it is for.
 
     It may end after any answer, when the pod is not wanted any more or the process ends, and is then closed. Where
     nothing is written, as in simulations, `assume` brings about what it would have. One that `waits` for others may
@@ -235,10 +232,6 @@ class Afterwards:
 
     def __init__(self, perform: Callable[[Exchange], None] = lambda exchange: None) -> None:
         self.perform = perform
-
-
-Effect = Write | WaitFor | Exchange
-"""One step before a bind; a plugin's steps are performed in their order. Where one `waits`, it may take minutes."""
 
 
 class ResourceScore(msgspec.Struct, frozen=True, rename="camel", gc=False):

@@ -10,7 +10,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Code, Diagnosis, Effect, Status
+from bayplan.framework.status import Code, Diagnosis, Exchange, Status
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedPodInfo
 from bayplan.queue.queued_pod_group import QueuedPodGroup
@@ -46,14 +46,14 @@ class Skipped(Attempt, eq=False):
 class Reserved(Attempt, eq=False):
     """The pod is assumed on a node and no Reserve or Permit plugin rejected it.
 
-    `steps` are the effects of PreBind plugins by name, to be performed before `binding` is posted. The pod stays in
+    `steps` are the exchanges of PreBind plugins by name, to be had before `binding` is posted. The pod stays in
     flight until it is bound, or until whoever binds it gives the room and the pod back. `permit_waits` are the Permit
     plugins that have it wait before all that, with the seconds each waits at most.
     """
 
     placement: Placement
     binding: Binding
-    steps: Sequence[tuple[str, Sequence[Effect]]]
+    steps: Sequence[tuple[str, Exchange]]
     permit_waits: Mapping[str, float]
     announced: bool = False
     """Whether the node was written on the pod, which is to be taken back unless the pod is bound."""

@@ -209,7 +209,7 @@ class BindingCycle:
         It goes on without, as it can (upstream: schedule_one.go bindingCycle, NominatedNodeNameForExpectation).
         """
         pod, node_name = reserved.pod, reserved.binding.node_name
-        waits = any(each.waits for _, effects in reserved.steps for each in effects)
+        waits = any(exchange.waits for _, exchange in reserved.steps)
         if not (waits and self.announces) or pod.pod.status.nominated_node_name == node_name:
             return
         reserved.announced = True

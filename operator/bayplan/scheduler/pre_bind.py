@@ -1,4 +1,4 @@
-"""What comes before a bind: the wait for Permit plugins, then the effects of PreBind plugins."""
+"""What comes before a bind: the wait for Permit plugins, then the exchanges of PreBind plugins."""
 
 import asyncio
 import logging
@@ -11,18 +11,14 @@ import msgspec
 
 from bayplan.config.fields import format_duration
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
-from bayplan.framework.status import Effect, EffectError, Exchange, Notice, Request, Status, WaitFor, Write
+from bayplan.framework.status import EffectError, Exchange, Notice, Request, Status
 from bayplan.metrics.instruments import Histogram
-from bayplan.scheduler.api_calls import MERGE_PATCH, ApiCall
+from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.attempt import Reserved
 from bayplan.scheduler.cancellation import Tasks
 from bayplan.scheduler.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
-
-_FIRST_PAUSE_SECONDS = 0.05
-_MAX_PAUSE_SECONDS = 1.0
-"""kube-scheduler looks once a second; looking sooner at first costs little and binds fast volumes sooner."""
 
 
 class PreBindError(Exception):
@@ -31,34 +27,26 @@ class PreBindError(Exception):
 
 async def perform_effects(
     dispatcher: Dispatcher,
-    steps: Sequence[tuple[str, Sequence[Effect]]],
+    steps: Sequence[tuple[str, Exchange]],
     is_wanted: Callable[[], bool],
     performed: Callable[[str, str, float], None] = lambda plugin, status, seconds: None,
     notify: Callable[[Notice], None] = lambda notice: None,
 ) -> None:
-    """Perform each plugin's effects in order, until all are done, one fails, or the pod is no longer wanted.
+    """Have each plugin's exchange in order, until all are done, one fails, or the pod is no longer wanted.
 
     Nothing is undone: what was written is found again by the pod's next attempt. `performed` receives how each plugin's
-    effects ended, as a status code's label, and their seconds; `notify` the Events that they tell.
+    exchange ended, as a status code's label, and its seconds; `notify` the Events that it tells.
 
     Raises:
-        PreBindError: an effect failed; no other follows.
+        PreBindError: an exchange failed; no other follows.
     """
-    for plugin, effects in steps:
+    for plugin, exchange in steps:
         started, status = perf_counter(), ERROR_LABEL
         try:
-            for effect in effects:
-                if not is_wanted():
-                    status = SUCCESS_LABEL
-                    return
-                if isinstance(effect, Write):
-                    await _write(dispatcher, effect)
-                elif isinstance(effect, Exchange):
-                    await perform_exchange(dispatcher, effect, is_wanted, notify)
-                else:
-                    await _wait(effect, is_wanted)
+            if is_wanted():
+                await perform_exchange(dispatcher, exchange, is_wanted, notify)
             status = SUCCESS_LABEL
-        except PreBindError as error:
+        except EffectError as error:
             raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
         finally:
             performed(plugin, status, perf_counter() - started)
@@ -70,7 +58,7 @@ async def perform_exchange(
     """Have the conversation to its end; what was answered it is always told, even if nobody wants the pod any more.
 
     Raises:
-        PreBindError: it failed.
+        EffectError: it failed.
     """
     conversation = exchange.begin()
     try:
@@ -86,8 +74,6 @@ async def perform_exchange(
             step = conversation.send(answer)
     except StopIteration:
         return
-    except EffectError as error:
-        raise PreBindError(str(error)) from error
     finally:
         conversation.close()
 
@@ -110,7 +96,7 @@ class LaterExchanges:
     async def _perform(self, exchange: Exchange) -> None:
         try:
             await perform_exchange(self._dispatcher, exchange, lambda: True, lambda notice: None)
-        except PreBindError as error:
+        except EffectError as error:
             logger.warning("a write was given up about=%r problem=%s", exchange.about, error)
 
 
@@ -119,32 +105,6 @@ def _call(request: Request) -> ApiCall:
     encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
     kind, about = request.content_type, request.about
     return ApiCall(request.method, request.path, encoded, kind, about, request.versioned, request.accept)
-
-
-async def _write(dispatcher: Dispatcher, write: Write) -> None:
-    call = ApiCall("PATCH", write.path, msgspec.json.encode(write.body), MERGE_PATCH, write.about)
-    response = await dispatcher.request(call)
-    if response is None:
-        raise PreBindError(f"writing {write.about}: no answer from the API server")
-    if response.status >= 300:
-        raise PreBindError(f"writing {write.about}: status {response.status}: {response.problem}")
-
-
-async def _wait(wait: WaitFor, is_wanted: Callable[[], bool]) -> None:
-    loop = asyncio.get_running_loop()
-    deadline = loop.time() + wait.timeout_seconds
-    pause = _FIRST_PAUSE_SECONDS
-    while is_wanted():
-        status = wait.condition()
-        if status is not None and status.ok:
-            return
-        if status is not None:
-            raise PreBindError(f"{wait.about}: {status.message}")
-        left = deadline - loop.time()
-        if left <= 0:
-            raise PreBindError(f"{wait.about}: context deadline exceeded")
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 2, _MAX_PAUSE_SECONDS)
 
 
 @dataclass(eq=False)

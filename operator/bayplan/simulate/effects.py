@@ -12,7 +12,6 @@ from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
-from bayplan.framework.status import Exchange
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import condition_message
@@ -81,9 +80,8 @@ class Effects:
         pod = attempt.pod
         if isinstance(attempt, Reserved):
             self.changed()
-            for effect in (each for _, effects in attempt.steps for each in effects):
-                if isinstance(effect, Exchange):
-                    effect.assume()
+            for _, exchange in attempt.steps:
+                exchange.assume()
             self.queue.done(pod.uid)
             self.queue.move_all(ASSIGNED_POD_ADD, None, pod)
             return Step(pod, attempt.placement)

@@ -84,7 +84,7 @@ class DeviceWorld(World):
         status = self.framework.run_reserve(placement.state, pod, placement.node_name)
         assert status.ok, status.message
         steps = self.framework.run_pre_bind(placement.state, pod, placement.node_name)
-        return steps[0][1][0] if steps else None
+        return steps[0][1] if steps else None
 
     def unreserve(self, pod, node="n2"):
         self.framework.run_unreserve({}, pod, node)

@@ -13,11 +13,13 @@ from tests.plugins.volume_scenes import (
     pod_with,
     ref,
     volume,
+    writes_and_end,
 )
 
+from bayplan.api.response import ApiResponse
 from bayplan.api.storage_objects import GCEPersistentDiskSource, PersistentVolume
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.status import Code, WaitFor
+from bayplan.framework.status import Code, EffectError
 from bayplan.plugins.volumes.claims import VolumeError
 
 ZONE = "topology.kubernetes.io/zone"
@@ -34,7 +36,7 @@ def reserve(scene, pod, node="n1"):
 
 
 def pre_bind(scene, pod):
-    """The effects of binding the pod's one claim on n1: the write, and the wait."""
+    """The exchange that binds the pod's claims on n1."""
     assert reserve(scene, pod).ok
     return scene.binding.pre_bind({}, PodInfo(pod), "n1")
 
@@ -43,7 +45,7 @@ def test_a_pod_without_claims_is_not_looked_at():
     scene = VolumeScene(host())
     assert scene.refusal(scene.binding, pod_with())[0] is Code.SKIP
     assert reserve(scene, pod_with()).ok
-    assert scene.binding.pre_bind({}, PodInfo(pod_with()), "n1") == ()
+    assert scene.binding.pre_bind({}, PodInfo(pod_with()), "n1") is None
 
 
 def test_pods_with_and_without_claims_share_no_evaluation():
@@ -240,8 +242,10 @@ def test_volumes_that_go_or_change_their_class_are_not_taken():
 
 def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on():
     scene = VolumeScene(host(), claim(version="7"), delayed_class(), volume("v", version="5"))
-    write, wait = pre_bind(scene, pod_with("c"))
-    assert write.path == "/api/v1/persistentvolumes/v"
+    exchange = pre_bind(scene, pod_with("c"))
+    (write,), end = writes_and_end(exchange)
+    assert (write.method, write.path) == ("PATCH", "/api/v1/persistentvolumes/v")
+    assert (write.content_type, write.versioned) == ("application/merge-patch+json", False)
     by_controller = {"pv.kubernetes.io/bound-by-controller": "yes"}
     assert write.body == {
         "metadata": {"uid": "uid-v", "resourceVersion": "5", "annotations": by_controller},
@@ -256,36 +260,61 @@ def test_prebinding_names_the_volume_the_claim_and_the_version_it_was_decided_on
             }
         },
     }
-    assert isinstance(wait, WaitFor)
-    assert wait.timeout_seconds == 600
-    assert wait.condition() is None
+    assert exchange.waits
+    assert end == "waits"
     scene.add(volume("v", version="6", claim_ref=ref()))
-    assert wait.condition() is None
+    assert writes_and_end(exchange)[1] == "waits"
     scene.add(claim(version="8", volume="v", bound=True))
-    assert wait.condition().ok
+    assert writes_and_end(exchange)[1] == "done"
     assert scene.texts(scene.binding, pod_with("c")) == {}
 
 
 def test_provisioning_is_asked_for_by_the_node_and_ends_when_the_annotation_is_taken_away():
     scene = VolumeScene(host(), claim(version="7"), delayed_class(provisioner="csi.example"))
-    write, wait = pre_bind(scene, pod_with("c"))
+    exchange = pre_bind(scene, pod_with("c"))
+    (write,), end = writes_and_end(exchange)
     assert write.path == "/api/v1/namespaces/default/persistentvolumeclaims/c"
     assert write.body["metadata"]["annotations"] == {"volume.kubernetes.io/selected-node": "n1"}
-    assert wait.condition() is None
+    assert end == "waits"
     scene.add(claim(version="8", selected="n1"))
-    assert wait.condition() is None
+    assert writes_and_end(exchange)[1] == "waits"
     scene.add(claim(version="9", selected="n1", volume="v", bound=True))
-    assert wait.condition() is None, "the volume is not known yet"
+    assert writes_and_end(exchange)[1] == "waits", "the volume is not known yet"
     scene.add(volume("v", on="n2"))
-    assert 'pv "v" node affinity doesn\'t match node "n1"' in wait.condition().message
+    assert 'pv "v" node affinity doesn\'t match node "n1"' in writes_and_end(exchange)[1]
     scene.add(volume("v", on="n1"))
-    assert wait.condition().ok
+    assert writes_and_end(exchange)[1] == "done"
     scene.add(claim(version="10"))
-    assert wait.condition().message == 'provisioning failed for PVC "c"'
+    assert writes_and_end(exchange)[1] == 'binding volumes: provisioning failed for PVC "c"'
+
+
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        (ApiResponse(409, b'{"reason":"Conflict","message":"changed"}'), "status 409: Conflict: changed"),
+        (None, "no answer from the API server"),
+    ],
+)
+def test_a_write_that_fails_ends_the_binding(answer, text):
+    scene = VolumeScene(host(), claim("c"), claim("d"), delayed_class(), volume("v"), volume("w"))
+    conversation = pre_bind(scene, pod_with("c", "d")).begin()
+    next(conversation)
+    with pytest.raises(EffectError, match=f"writing persistentvolume v: {text}"):
+        conversation.send(answer)
+
+
+def test_volumes_are_waited_for_until_the_bind_timeout():
+    scene = VolumeScene(host(), claim(), delayed_class(), volume("v"))
+    conversation = pre_bind(scene, pod_with("c")).begin()
+    next(conversation)
+    pauses = [conversation.send(ApiResponse(200, b"{}"))]
+    with pytest.raises(EffectError, match="binding volumes: context deadline exceeded"):
+        pauses.extend(iter(lambda: conversation.send(None), None))
+    assert sum(pauses) == pytest.approx(600)
 
 
 def test_a_volume_that_changes_under_the_decision_fails_it():
     scene = VolumeScene(host(), claim(), delayed_class(), volume("v"))
-    _, wait = pre_bind(scene, pod_with("c"))
+    exchange = pre_bind(scene, pod_with("c"))
     scene.add(volume("v", version="2"))
-    assert wait.condition().message == 'ClaimRef got reset for pv "v"'
+    assert writes_and_end(exchange)[1] == 'binding volumes: ClaimRef got reset for pv "v"'

@@ -34,7 +34,7 @@ from bayplan.framework.status import (
     Afterwards,
     Code,
     Codes,
-    Effect,
+    Exchange,
     Normalize,
     Reads,
     Reason,
@@ -299,9 +299,9 @@ class DynamicResources:
         """Give that back, and the right to use claims that was written; allocations that were written stay."""
         self._reservations.unreserve(pod)
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Exchange | None:
         """Return the writes of the pod's claims, and the waits until its devices are its own and ready."""
-        return self._reservations.effects(pod, node_name)
+        return self._reservations.exchange(pod, node_name)
 
 
 def _places(known: Rows, rows: Rows) -> NDArray[np.intp] | None:

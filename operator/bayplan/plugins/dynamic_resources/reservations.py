@@ -12,7 +12,7 @@ from bayplan.api.meta_objects import format_time, key_of
 from bayplan.api.response import ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.plugin_calls import PluginCalls
-from bayplan.framework.status import Afterwards, Conversation, Effect, EffectError, Exchange, Notice, Request
+from bayplan.framework.status import Afterwards, Conversation, EffectError, Exchange, Notice, Request, wait_until
 from bayplan.plugins.dynamic_resources.binding_conditions import (
     DeviceFailedError,
     DeviceOverdueError,
@@ -32,9 +32,6 @@ from bayplan.plugins.dynamic_resources.claim_writes import (
 from bayplan.plugins.dynamic_resources.extended_claim import SpecialClaim, assumed
 from bayplan.plugins.dynamic_resources.pod_claims import group_of, is_reserved_for
 
-_FIRST_PAUSE_SECONDS: Final = 0.01
-_MAX_PAUSE_SECONDS: Final = 1.0
-"""kube-scheduler looks every five seconds whether devices are ready; looking sooner costs little."""
 _SHOWN_SECONDS: Final = 10.0
 """How long the watch may take to show what was written."""
 _Steps = Generator[Request | Notice | float, ApiResponse | None, None]
@@ -124,17 +121,17 @@ class Reservations:
         begin, assume = partial(delete, claim, pod), partial(self._cache.forget, claim)
         self._afterwards.perform(Exchange(begin, assume, about))
 
-    def effects(self, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+    def exchange(self, pod: PodInfo, node_name: str) -> Exchange | None:
         """Return what is to be done before the pod is bound."""
         reserved = self._reserved.get(pod.uid)
         if reserved is None:
-            return ()
+            return None
         begin, assume = partial(self._bind, reserved, pod, node_name), partial(self._assume_bound, reserved, pod)
         allocated = (
             reserved.allocations.get(claim.metadata.uid) or claim.status.allocation for claim in reserved.claims
         )
         waits = any(each is not None and waits_for_devices(each) for each in allocated)
-        return (Exchange(begin, assume, f"claims of pod {pod.key}", waits),)
+        return Exchange(begin, assume, f"claims of pod {pod.key}", waits)
 
     def _bind(self, reserved: _Reserved, pod: PodInfo, node_name: str) -> Conversation:
         reserved.is_under_way = True
@@ -173,7 +170,7 @@ class Reservations:
             raise
         self._calls.claim_made("success")
         reserved.claims = [*reserved.claims[:-1], made]
-        yield from self._until(lambda: self._cache.has(made), _SHOWN_SECONDS, "claim is not shown")
+        yield from wait_until(lambda: self._cache.has(made), _SHOWN_SECONDS, "claim is not shown")
         claim = yield from bind_claim(made, self._allocation(reserved, special.claim), pod)
         self._cache.take_written(claim)
         self._cache.release(special.claim.metadata.uid, pod.uid, is_written=True)
@@ -189,7 +186,7 @@ class Reservations:
         Raises:
             EffectError: one did, or the watch does not show what was written, so that nobody can tell.
         """
-        yield from self._until(lambda: all(map(self._cache.has_shown, written)), _SHOWN_SECONDS, "claims are not shown")
+        yield from wait_until(lambda: all(map(self._cache.has_shown, written)), _SHOWN_SECONDS, "claims are not shown")
         for claim, is_ours in [*((each, True) for each in written), *((each, False) for each in found)]:
             rival = self._cache.rival(claim, is_ours=is_ours)
             if rival is None:
@@ -214,7 +211,7 @@ class Reservations:
         yield Notice("Normal", "BindingConditionsPending", "Scheduling", text)
         started, status = self._clock(), "error"
         try:
-            yield from self._until(
+            yield from wait_until(
                 lambda: all(map(self._is_ready, keys)),
                 self._binding_seconds,
                 "device binding timeout",
@@ -241,22 +238,6 @@ class Reservations:
         if not is_ready and is_overdue(claim, self._binding_seconds, self._clock()):
             raise DeviceOverdueError(f"device binding timeout: claim={claim.metadata.name}")
         return is_ready
-
-    def _until(
-        self, holds: Callable[[], bool], seconds: float, about: str, error: type[EffectError] = EffectError
-    ) -> _Steps:
-        """Wait until something holds.
-
-        Raises:
-            EffectError: it took longer than so many seconds.
-        """
-        waited, pause = 0.0, _FIRST_PAUSE_SECONDS
-        while not holds():
-            if waited >= seconds:
-                raise error(f"{about}: context deadline exceeded")
-            yield pause
-            waited += pause
-            pause = min(2 * pause, _MAX_PAUSE_SECONDS)
 
     def _deallocate(self, claim: ResourceClaim) -> _Steps:
         self._cache.take_written((yield from deallocate(claim)))

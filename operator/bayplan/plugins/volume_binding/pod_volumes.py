@@ -12,7 +12,7 @@ from bayplan.api.selectors import compile_node_selector
 from bayplan.api.storage_objects import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.status import SUCCESS, Code, Status, Write
+from bayplan.framework.status import Request
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes
 from bayplan.plugins.volumes.claims import VolumeError, annotations, is_fully_bound, is_volume_bound_to_claim
@@ -84,7 +84,7 @@ class PodVolumes:
         for provision in self.dynamic_provisions:
             caches.claims.restore(provision.claim)
 
-    def writes(self) -> Iterator[Write]:
+    def writes(self) -> Iterator[Request]:
         """Yield the writes of the volumes, then those of the claims (upstream: bindAPIUpdate)."""
         yield from (_volume_write(each.volume, each.claim) for each in self.static_bindings)
         yield from (_claim_write(each.claim) for each in self.dynamic_provisions)
@@ -102,15 +102,15 @@ class BindingCheck:
         self._claims = listers.of(PersistentVolumeClaim)
         self._csi_nodes = listers.of(CSINode)
 
-    def check(self, volumes: PodVolumes, node_name: str) -> Status | None:
-        """Return None while claims are still to be bound, SUCCESS once all are, an ERROR when they will not be."""
-        try:
-            is_done = all(self._is_bound(each, node_name) for each in volumes.static_bindings) and all(
-                self._is_provisioned(each, node_name) for each in volumes.dynamic_provisions
-            )
-        except VolumeError as error:
-            return Status(Code.ERROR, (str(error),))
-        return SUCCESS if is_done else None
+    def are_bound(self, volumes: PodVolumes, node_name: str) -> bool:
+        """Return whether all claims are bound.
+
+        Raises:
+            VolumeError: one of them will not be.
+        """
+        return all(self._is_bound(each, node_name) for each in volumes.static_bindings) and all(
+            self._is_provisioned(each, node_name) for each in volumes.dynamic_provisions
+        )
 
     def _is_bound(self, binding: BindingInfo, node_name: str) -> bool:
         name = binding.volume.metadata.name
@@ -184,7 +184,7 @@ def _provision(claim: PersistentVolumeClaim, node_name: str) -> DynamicProvision
     return DynamicProvision(replace(claim, metadata=metadata), notes.selected_node != node_name)
 
 
-def _volume_write(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Write:
+def _volume_write(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Request:
     meta = claim.metadata
     reference = {
         "apiVersion": "v1",
@@ -199,22 +199,21 @@ def _volume_write(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Wri
     if by_controller is not None:
         metadata["annotations"] = {_BOUND_BY_CONTROLLER: by_controller}
     name = volume.metadata.name
-    return Write(
-        f"/api/v1/persistentvolumes/{path_segment(name)}",
-        {"metadata": metadata, "spec": {"claimRef": reference}},
-        f"persistentvolume {name}",
-    )
+    body = {"metadata": metadata, "spec": {"claimRef": reference}}
+    return _patch(f"/api/v1/persistentvolumes/{path_segment(name)}", f"persistentvolume {name}", body)
 
 
-def _claim_write(claim: PersistentVolumeClaim) -> Write:
+def _claim_write(claim: PersistentVolumeClaim) -> Request:
     meta = claim.metadata
     metadata = {
         "uid": meta.uid,
         "resourceVersion": meta.resource_version,
         "annotations": {_SELECTED_NODE: annotations(claim).selected_node},
     }
-    return Write(
-        f"/api/v1/namespaces/{path_segment(meta.namespace)}/persistentvolumeclaims/{path_segment(meta.name)}",
-        {"metadata": metadata},
-        f"persistentvolumeclaim {meta.namespace}/{meta.name}",
-    )
+    path = f"/api/v1/namespaces/{path_segment(meta.namespace)}/persistentvolumeclaims/{path_segment(meta.name)}"
+    return _patch(path, f"persistentvolumeclaim {meta.namespace}/{meta.name}", {"metadata": metadata})
+
+
+def _patch(path: str, about: str, body: dict[str, Any]) -> Request:
+    """Write what names UID and version, so that the API server refuses it for an object that is another one by now."""
+    return Request("PATCH", path, about, body, "application/merge-patch+json")

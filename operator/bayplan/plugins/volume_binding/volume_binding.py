@@ -1,6 +1,7 @@
 """VolumeBinding: run a pod where its volumes can be used, and bind the claims that wait for it on its node."""
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -31,12 +32,14 @@ from bayplan.framework.status import (
     SUCCESS,
     Code,
     Codes,
-    Effect,
+    Conversation,
+    EffectError,
+    Exchange,
     Reads,
     Reason,
     Status,
     Traits,
-    WaitFor,
+    wait_until,
 )
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
@@ -179,20 +182,31 @@ class VolumeBinding:
         if volumes is not None:
             volumes.revert(self._assumed)
 
-    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Sequence[Effect]:
+    def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Exchange | None:
         """Return the writes that bind the pod's claims, and the wait until their volumes are there."""
         volumes = self._reserved.get(pod.uid)
         if volumes is None:
-            return ()
+            return None
+        # Where nothing is written it stays assumed.
+        about = f"volumes of pod {pod.key}"
+        return Exchange(partial(self._bind, volumes, pod, node_name), lambda: None, about, waits=True)
 
-        def are_bound() -> Status | None:
-            status = self._bindings.check(volumes, node_name)
-            if status is not None and status.ok and self._reserved.get(pod.uid) is volumes:
-                # The listers have what was assumed.
-                self.unreserve(state, pod, node_name)
-            return status
-
-        return (*volumes.writes(), WaitFor(are_bound, self._timeout_seconds, "binding volumes"))
+    def _bind(self, volumes: PodVolumes, pod: PodInfo, node_name: str) -> Conversation:
+        for write in volumes.writes():
+            answer = yield write
+            if answer is None:
+                raise EffectError(f"writing {write.about}: no answer from the API server")
+            if answer.status >= 300:
+                raise EffectError(f"writing {write.about}: status {answer.status}: {answer.problem}")
+        are_bound = partial(self._bindings.are_bound, volumes, node_name)
+        try:
+            yield from wait_until(are_bound, self._timeout_seconds, "binding volumes")
+        except VolumeError as error:
+            raise EffectError(f"binding volumes: {error}") from error
+        if self._reserved.get(pod.uid) is volumes:
+            # The listers have what was assumed.
+            del self._reserved[pod.uid]
+            volumes.revert(self._assumed)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
         topologies = hint(_allows_other_topologies, old=StorageClass, new=StorageClass)
