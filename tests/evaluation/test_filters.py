@@ -124,7 +124,7 @@ def test_a_narrowed_search_tells_the_other_nodes_why():
     assert bench.message() == "0/3 nodes are available: 1 X says no, 2 node(s) didn't satisfy plugin(s) [X]."
     assert bench.codes() == [1, 2, 2]
     rows = np.array([bench.cache.nodes.row(name) for name in "cab"])
-    assert bench.evaluation.candidates(rows).tolist() == [bench.cache.nodes.row("a")]
+    assert bench.evaluation.searched(rows).tolist() == [bench.cache.nodes.row("a")]
 
 
 def test_narrowing_by_two_plugins_keeps_what_both_allow():

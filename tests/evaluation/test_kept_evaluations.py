@@ -11,7 +11,7 @@ from tests.plugins.preemption.worlds import World
 from tests.plugins.scenes import spread
 
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KEPT_RULE_BYTES, KeptEvaluations
 from bayplan.framework.nominated_table import Nominations
@@ -173,7 +173,7 @@ def test_a_shape_is_forgotten_whatever_nominations_it_saw():
     pod = make_pod_info(cpu="1")
     nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
     scene.nominator.add(make_pod_info("nominated", priority=9), "n0")
-    seen = nominations.seen_by(pod)
+    seen = nominations.respected_by(pod)
     for key in ((1, "shape", None), (1, "shape", seen), (2, "shape", None)):
         scene.kept.put(key, Evaluation(scene.framework, scene.cache.nodes, nominations, key[2]), pod)
     scene.kept.forget(1, "shape")
@@ -187,10 +187,10 @@ def test_a_large_pod_holds_no_nominations_that_are_gone():
     nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
     nominated = make_pod_info("nominated", priority=9)
     scene.nominator.add(nominated, "n0")
-    seen = ref(nominations.seen_by(pod))
+    seen = ref(nominations.respected_by(pod))
     scene.kept.put((1, "large", seen()), Evaluation(scene.framework, scene.cache.nodes, nominations, seen()), pod)
     scene.nominator.delete(nominated.uid)
-    assert nominations.seen_by(pod) is None
+    assert nominations.respected_by(pod) is None
     gc.collect()
     assert seen() is None
 
@@ -199,7 +199,7 @@ def test_nominated_pods_count_once_with_the_evaluations_that_see_them():
     scene = Scene()
     nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
     scene.nominator.add(make_pod_info("nominated", priority=9), "n0")
-    seen = nominations.seen_by(make_pod_info())
+    seen = nominations.respected_by(make_pod_info())
     sizes = [scene.kept.measure()]
     for number in range(2):
         evaluation = Evaluation(scene.framework, scene.cache.nodes, nominations, seen)
@@ -212,7 +212,7 @@ def test_nominated_pods_count_once_with_the_evaluations_that_see_them():
 
 def tables():
     gc.collect()
-    return sum(isinstance(each, ShadowTable) for each in gc.get_objects())
+    return sum(isinstance(each, ScratchTable) for each in gc.get_objects())
 
 
 def test_what_saw_nominations_goes_with_them():

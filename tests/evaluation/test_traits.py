@@ -84,7 +84,7 @@ class Scene:
             nominator.add(make_pod_info(f"to-{name}", uid=name, priority=1), name)
         self.pod = make_pod_info()
         nominations = Nominations(self.cache.nodes, nominator, lambda seen: None)
-        self.evaluation = Evaluation(framework, self.cache.nodes, nominations, nominations.seen_by(self.pod))
+        self.evaluation = Evaluation(framework, self.cache.nodes, nominations, nominations.respected_by(self.pod))
         self.decide()
 
     def decide(self):

@@ -25,7 +25,7 @@ class Scene:
 
     def seen_in_turn(self):
         """The tables that pods of each priority see, one after the other."""
-        return [self.nominations.seen_by(make_pod_info(uid="waiting", priority=each)) for each in PRIORITIES]
+        return [self.nominations.respected_by(make_pod_info(uid="waiting", priority=each)) for each in PRIORITIES]
 
 
 def test_no_table_is_copied_again_however_many_priorities_are_nominated():
@@ -47,13 +47,13 @@ def test_the_own_nomination_of_a_pod_makes_no_table():
         for name, priority in (("preemptor", 5), ("alike", 5), ("higher", 9), ("lower", 0))
     )
     nominator.add(preemptor, "n1")
-    assert nominations.seen_by(preemptor) is None
-    assert nominations.seen_by(lower).pods == {0: [preemptor]}
+    assert nominations.respected_by(preemptor) is None
+    assert nominations.respected_by(lower).pods == {0: [preemptor]}
     nominator.add(higher, "n1")
-    assert nominations.seen_by(preemptor).pods == {0: [higher]}
+    assert nominations.respected_by(preemptor).pods == {0: [higher]}
     nominator.add(alike, "n1")
-    assert nominations.seen_by(preemptor) is nominations.seen_by(alike)
-    assert nominations.seen_by(preemptor).others(0, preemptor) == [higher, alike]
+    assert nominations.respected_by(preemptor) is nominations.respected_by(alike)
+    assert nominations.respected_by(preemptor).others(0, preemptor) == [higher, alike]
 
 
 def test_tables_are_let_go_of_when_together_they_take_too_many_bytes():
@@ -64,7 +64,7 @@ def test_tables_are_let_go_of_when_together_they_take_too_many_bytes():
     # The cluster fills up, and with it every table.
     for number in range(1000):
         scene.cache.set_pod(make_pod_info(uid=f"p{number}", node="n1"))
-    scene.nominations.seen_by(make_pod_info(uid="waiting", priority=PRIORITIES[-1]))
+    scene.nominations.respected_by(make_pod_info(uid="waiting", priority=PRIORITIES[-1]))
     assert scene.gone == tables[:-4]
 
 

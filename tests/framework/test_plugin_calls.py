@@ -60,7 +60,7 @@ def test_a_call_that_raises_is_told_as_an_error():
 def test_what_is_reported_within_a_measure_is_left_out_of_it_once():
     metrics = Metrics()
     calls = PluginCalls("bayplan", metrics)
-    calls.apart = 2.0
+    calls.reported_within = 2.0
     calls.report_rest("Filter", "Success", 5.0)
     calls.report_rest("Score", "Success", 5.0)
     points = metrics.extension_point_seconds.values
@@ -69,9 +69,9 @@ def test_what_is_reported_within_a_measure_is_left_out_of_it_once():
 
 def test_what_an_attempt_left_over_is_not_taken_from_the_next():
     calls = PluginCalls("bayplan", Metrics())
-    calls.apart = 2.0
+    calls.reported_within = 2.0
     calls.begin()
-    assert calls.apart == 0.0
+    assert calls.reported_within == 0.0
 
 
 def test_preemption_is_told_in_every_attempt_and_its_plugin_in_a_sample():

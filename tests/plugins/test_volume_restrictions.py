@@ -4,7 +4,7 @@ from tests.plugins.volume_scenes import VolumeScene, claim, host, pod_with
 
 from bayplan.api.objects import Volume
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.nominated_round import SingleNodeFilters
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
@@ -86,7 +86,7 @@ def test_a_claim_for_one_pod_is_refused_everywhere_while_another_pod_uses_it():
 @pytest.mark.parametrize(("volumes", "code"), [([gce()], Code.UNSCHEDULABLE), ([], Code.SUCCESS)])
 def test_a_claim_for_one_pod_counts_for_pods_added_to_a_node_unless_pre_filter_left_the_filter_out(volumes, code):
     scene = VolumeScene(*NODES, claim(modes=("ReadWriteOncePod",)))
-    table = ShadowTable(scene.cache.nodes)
+    table = ScratchTable(scene.cache.nodes)
     table.follow()
     nominated, wanting = PodInfo(pod_with("c", name="nominated")), PodInfo(pod_with("c", volumes=volumes))
     filters = SingleNodeFilters(wanting, [scene.restrictions], [scene.restrictions], table)
@@ -100,7 +100,7 @@ def test_a_claim_for_one_pod_counts_for_pods_added_to_a_node_unless_pre_filter_l
 def test_a_claim_for_one_pod_that_two_use_is_free_when_preemption_leaves_one_of_them_out():
     users = [pod_with("c", name=name, node="n1") for name in ("q", "r")]
     scene = VolumeScene(*NODES, claim(modes=("ReadWriteOncePod",)), *users)
-    table = ShadowTable(scene.cache.nodes)
+    table = ScratchTable(scene.cache.nodes)
     table.follow()
     filters = SingleNodeFilters(PodInfo(pod_with("c")), [scene.restrictions], [scene.restrictions], table)
     n1 = table.row("n1")

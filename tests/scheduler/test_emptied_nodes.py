@@ -7,7 +7,7 @@ from tests.builders import make_node, make_pod_info
 from tests.group_builders import make_pod_group
 from tests.scheduler.group_scene import GroupScene, told
 
-from bayplan.cache.shadow_table import KEPT_SHADOW_POD_BYTES
+from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES
 from bayplan.scheduler.emptied_nodes import EmptiedNodes, KeptEmptiedNodes
 from bayplan.scheduler.pod_group_round import RoundStatus
 
@@ -190,4 +190,4 @@ def test_what_came_and_went_is_held_up_to_a_bound(scene):
         for _ in kept.follow():
             pass
         scene.cache.remove_pod(pod.uid)
-    assert 2**20 < kept.cache.nodes.pods_changed.size <= 2 * KEPT_SHADOW_POD_BYTES
+    assert 2**20 < kept.cache.nodes.pods_changed.size <= 2 * KEPT_SCRATCH_POD_BYTES

@@ -8,7 +8,7 @@ from itertools import pairwise
 from tests.builders import make_node, make_pod
 from tests.waiting import until
 
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -47,13 +47,13 @@ async def test_the_loop_schedules_what_comes_and_stops_when_told(scene):
     assert scene.recorder.sweeps > 0
 
 
-def shadow_tables():
+def scratch_tables():
     gc.collect()
-    return sum(isinstance(each, ShadowTable) for each in gc.get_objects())
+    return sum(isinstance(each, ScratchTable) for each in gc.get_objects())
 
 
 async def test_what_no_attempt_needs_for_a_while_is_let_go_of(scene):
-    before = shadow_tables()
+    before = scratch_tables()
     scene.node(cpu="2")
     scene.assigned.on_add(make_pod("there", uid="there", node="n1", cpu="1", priority=9))
     scene.assigned.on_add(make_pod("weak", uid="weak", node="n1", cpu="1", priority=1))
@@ -61,8 +61,8 @@ async def test_what_no_attempt_needs_for_a_while_is_let_go_of(scene):
     scene.pod("no room", cpu="2", priority=9)
     async with Running(scene):
         await until(lambda: scene.sub_queue_of("no room") is SubQueue.UNSCHEDULABLE)
-        assert shadow_tables() == before + 1
-        while shadow_tables() > before:
+        assert scratch_tables() == before + 1
+        while scratch_tables() > before:
             scene.now += 5.0
             scene.news.set()
             await asyncio.sleep(0)

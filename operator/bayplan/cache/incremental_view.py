@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import PodChange, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 
 C = TypeVar("C")
 
@@ -26,7 +26,7 @@ class _View(ABC, Generic[C]):
     """
 
     _followed: ClassVar[str]
-    """The attribute of a table that is the log it follows."""
+    """The attribute of a table that is the log it follows; read each time, as a scratch table begins new ones."""
 
     def __init__(self, nodes: NodeTable) -> None:
         self._nodes = nodes
@@ -134,16 +134,16 @@ class MatchingPods(PodView):
                 self.version += 1
 
 
-class MatchingPodsOfShadow:
-    """Counts as MatchingPods on a shadow table: what `of_source` counts, and the pods that were moved here.
+class MatchingPodsOfScratch:
+    """Counts as MatchingPods on a scratch table: what `of_source` counts, and the pods that were moved here.
 
     A moved pod counts where `predicate` holds for it, whether or not `of_source` counts such pods; None counts nobody.
     kube-scheduler counts no terminating pods, and nobody for an empty spread selector, but adds and subtracts all that
     nominations and dry runs of preemption move (upstream: podtopologyspread/filtering.go updateWithPod).
     """
 
-    def __init__(self, shadow: ShadowTable, of_source: MatchingPods | None, predicate: PodPredicate) -> None:
-        self._shadow = shadow
+    def __init__(self, scratch: ScratchTable, of_source: MatchingPods | None, predicate: PodPredicate) -> None:
+        self._scratch = scratch
         self._of_source = of_source
         self._predicate = predicate
         self._moves_seen = self._changes = 0
@@ -156,16 +156,16 @@ class MatchingPodsOfShadow:
 
     def counts(self) -> NDArray[np.int64]:
         """As in MatchingPods; rows may be below zero."""
-        shadow, of_source = self._shadow, self._of_source
-        if self._moves_seen != shadow.moves:
-            self._moves_seen = shadow.moves
+        scratch, of_source = self._scratch, self._of_source
+        if self._moves_seen != scratch.moves:
+            self._moves_seen = scratch.moves
             moved: Counter[int] = Counter()
-            for sign, by_row in ((1, shadow.come), (-1, shadow.gone)):
+            for sign, by_row in ((1, scratch.come), (-1, scratch.gone)):
                 for row, pods in by_row.items():
                     moved[row] += sign * sum(map(self._predicate, pods.values()))
             self._changes += moved != self._moved
             self._moved = moved
-        counts = np.zeros(shadow.capacity, dtype=np.int64) if of_source is None else of_source.counts()
+        counts = np.zeros(scratch.capacity, dtype=np.int64) if of_source is None else of_source.counts()
         if any(self._moved.values()):
             counts = counts.copy()
             for row, number in self._moved.items():
@@ -173,4 +173,4 @@ class MatchingPodsOfShadow:
         return counts
 
 
-PodCounts = MatchingPods | MatchingPodsOfShadow
+PodCounts = MatchingPods | MatchingPodsOfScratch

@@ -36,8 +36,8 @@ Once all rows are to be scored the count stands at this limit, so that what chan
 class Verdicts:
     """Explains what both rounds of filters found at their last refresh, and keeps it until something changes.
 
-    A node's verdict is that of the first filter that rejects it, in either round. Filters of the round with nominated
-    pods are numbered behind those of the plain one; nobody else need know how.
+    A node's verdict is that of the first filter that rejects it, in either round. It is told by a number: the filter's
+    place among those that apply, counted on from there for the round with nominated pods.
     """
 
     def __init__(
@@ -107,9 +107,9 @@ class Verdicts:
                 codes[self.narrowed_out(rows)] = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
                 first = np.where(self.narrowed_out(rows), _PASSED, first)
             first = np.where(first == _PASSED, _PASSED, first % max(len(filters), 1))
-        seen = None if self._nominated is None else self._nominated.seen
-        pre_filters = self.pre_filters.of(filters)
-        return Rejections(rows, codes, tuple(filters), pre_filters, seen, self.pre_filters.ran, first)
+        nominated = None if self._nominated is None else self._nominated.nominated
+        pre_filters = self.pre_filters.belonging_to(filters)
+        return Rejections(rows, codes, tuple(filters), pre_filters, nominated, self.pre_filters.ran, first)
 
     def diagnose(self, pod: PodInfo, *, with_reasons: bool = True, within: Rows | None = None) -> Diagnosis:
         """Why no node fits, of those `within` if given; without reasons only who rejects the pod, which is quick."""
@@ -176,10 +176,10 @@ def _first_failing(failing: NDArray[np.bool_ | np.int8]) -> NDArray[np.intp]:
 class Evaluation:
     """What one profile says of one pod shape: which rows are feasible, and the total score of each.
 
-    Pods with the same `Framework.signature` that see the same nominations (`seen`) share an evaluation. `refresh`
-    brings the filters up to date, `totals` the scores; both redo only rows that changed, unless a plugin depends on
-    more than its own row. As in kube-scheduler a node's verdict is its first failing filter's, in profile order; here
-    all filters are run, which costs nothing when answers are kept, and the order only decides who is named.
+    Pods with the same `Framework.signature` that respect the same nominations (`nominated`) share an evaluation.
+    `refresh` brings the filters up to date, `totals` the scores; both redo only rows that changed, unless a plugin
+    depends on more than its own row. As in kube-scheduler a node's verdict is its first failing filter's, in profile
+    order; here all filters are run, which costs nothing when answers are kept, and the order only decides who is named.
     """
 
     def __init__(
@@ -187,17 +187,17 @@ class Evaluation:
         framework: Framework,
         nodes: NodeTable,
         nominations: Nominations | None = None,
-        seen: NominatedTable | None = None,
+        nominated: NominatedTable | None = None,
     ) -> None:
-        # Nominations know whoever keeps evaluations: those that see none do not hold them.
-        sees = () if nominations is None or seen is None else (nominations, seen)
-        self.anew = partial(Evaluation, framework, nodes, *sees)
-        """Makes one that sees the same and knows nothing yet, to try out what would change the verdict."""
+        # Nominations know whoever keeps evaluations: those that respect none do not hold them.
+        respected = () if nominations is None or nominated is None else (nominations, nominated)
+        self.anew = partial(Evaluation, framework, nodes, *respected)
+        """Makes one that respects the same and knows nothing yet, to try out what would change the verdict."""
         state = self.state = CycleState()
         """What plugins wrote in PreFilter, Filter and PreScore; the pods that share the evaluation share it."""
         self.pre_filters = PreFilters(framework, nodes, state)
         self._plain = FilterRound(self.pre_filters, nodes, state, framework.calls)
-        self._nominated = NominatedRound(self._plain, nodes, *sees) if sees else None
+        self._nominated = NominatedRound(self._plain, nodes, *respected) if respected else None
         self.verdicts = Verdicts(self.pre_filters, self._plain, self._nominated, nodes)
         self.feasible: NDArray[np.bool_] = self._plain.feasible
         """Which rows passed every filter in both rounds, `(capacity,) bool`."""
@@ -210,7 +210,7 @@ class Evaluation:
 
     @property
     def nbytes(self) -> int:
-        """What its arrays and those of its plugins take, without the nominated pods it sees."""
+        """What its arrays and those of its plugins take, without the nominated pods it respects."""
         of_plugins = [value.nbytes for value in self.state.values() if isinstance(value, HoldsArrays)]
         nominated = 0 if self._nominated is None else self._nominated.nbytes + self.feasible.nbytes
         return self._plain.nbytes + nominated + self.scored.nbytes + sum(of_plugins)
@@ -231,7 +231,7 @@ class Evaluation:
         """Which rows no filter rejects for their node's sake alone, whatever pods come and go, `(capacity,) bool`."""
         return self._plain.suitable
 
-    def candidates(self, rows: Rows) -> Rows:
+    def searched(self, rows: Rows) -> Rows:
         """Those of `rows` that a search visits: all, or what a PreFilter narrowed it to; in the same order."""
         allowed = self._plain.allowed
         return rows if allowed is None else rows[allowed[rows]]

@@ -11,7 +11,7 @@ from bayplan.evaluation.evaluation import Evaluation
 from bayplan.framework.nominated_table import NominatedTable
 
 Key = tuple[int, Hashable, NominatedTable | None]
-"""The framework, the pod's signature, and the nominations it sees."""
+"""The framework, the pod's signature, and the nominations it respects."""
 
 KEPT_BYTES: Final = 128 * 2**20
 """What evaluations may take together: some 500 plain shapes on 5,000 nodes."""
@@ -112,19 +112,19 @@ class KeptEvaluations:
         kept = self._kept[key] = self._last = _Kept(evaluation, rule_bytes)
         self._rule_bytes += rule_bytes
         self._used.add(kept)
-        seen = key[2]
-        if seen is not None and seen not in self._table_bytes:
-            self._table_bytes[seen] = seen.nbytes
+        nominated = key[2]
+        if nominated is not None and nominated not in self._table_bytes:
+            self._table_bytes[nominated] = nominated.nbytes
         self._shrink()
 
     def forget(self, framework: int, signature: Hashable) -> None:
         """Drop what is kept for a shape, whatever nominations it saw."""
         self._drop([key for key in self._kept if key[:2] == (framework, signature)])
 
-    def forget_nominated(self, seen: NominatedTable) -> None:
+    def forget_nominated(self, nominated: NominatedTable) -> None:
         """Drop what is kept for pods that saw these nominations, which are gone."""
-        self._drop([key for key in self._kept if key[2] is seen])
-        self._table_bytes.pop(seen, None)
+        self._drop([key for key in self._kept if key[2] is nominated])
+        self._table_bytes.pop(nominated, None)
 
     def forget_large(self) -> None:
         """Drop what is kept for pods that are larger than any ordinary one."""

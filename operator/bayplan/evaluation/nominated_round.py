@@ -9,7 +9,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
 from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin, PreFilterPlugin
 from bayplan.framework.nominated_table import NominatedTable, Nominations
@@ -28,7 +28,7 @@ class SingleNodeFilters:
         pod: PodInfo,
         filters: Sequence[FilterPlugin],
         pre_filters: Sequence[PreFilterPlugin],
-        table: ShadowTable,
+        table: ScratchTable,
     ) -> None:
         self.table = table
         self._pod = pod
@@ -101,14 +101,16 @@ class NominatedRound:
     one at a time.
     """
 
-    def __init__(self, plain: FilterRound, nodes: NodeTable, nominations: Nominations, seen: NominatedTable) -> None:
+    def __init__(
+        self, plain: FilterRound, nodes: NodeTable, nominations: Nominations, nominated: NominatedTable
+    ) -> None:
         self._plain = plain
         self._pre = plain.pre_filters
         self._nodes = nodes
         self._nominations = nominations
-        self.seen = seen
+        self.nominated = nominated
         """The nominated pods that count."""
-        self._seen_rows = RowFollower(seen.table)
+        self._nominated_rows = RowFollower(nominated.table)
         self._changed: int = UNCHANGED
         self.start_over()
 
@@ -163,13 +165,13 @@ class NominatedRound:
         found: dict[str, NDArray[np.bool_]] = {}
         together = np.flatnonzero(~alone)
         if len(together):
-            for reason in plugin.reasons(self._state, pod, self.seen.table, rows[together]):
+            for reason in plugin.reasons(self._state, pod, self.nominated.table, rows[together]):
                 found.setdefault(reason.text, np.zeros(len(rows), dtype=np.bool_))[together] |= reason.holds
         if alone.any():
             filters = self._single_node(pod)
             for at in np.flatnonzero(alone).tolist():
                 row = int(rows[at])
-                filters.table.place(self.seen.others(row, pod), row)
+                filters.table.place(self.nominated.others(row, pod), row)
                 filters.codes(row)
                 for text in filters.reasons(plugin, row):
                     found.setdefault(text, np.zeros(len(rows), dtype=np.bool_))[at] = True
@@ -178,33 +180,33 @@ class NominatedRound:
 
     def _filter_together(self, pod: PodInfo) -> None:
         """Filter rows whose nominated pods or whose usage changed, all with their nominated pods added."""
-        change = self._seen_rows.follow()
-        nominated = self.seen.nominated_pods()
+        change = self._nominated_rows.follow()
+        nominated_pods = self.nominated.nominated_pods()
         reading_usage = self._plain.by_reads[Reads.USAGE]
         if self._fresh or change.everything:
             self._forget(np.flatnonzero(self.blocked))
-            rows = nominated.rows
+            rows = nominated_pods.rows
             self._state = {}
-            for pre_filter in self._pre.of([plugin for _, plugin in reading_usage]):
-                pre_filter.pre_filter(self._state, pod, self.seen.table)
+            for pre_filter in self._pre.belonging_to([plugin for _, plugin in reading_usage]):
+                pre_filter.pre_filter(self._state, pod, self.nominated.table)
             self._fresh = False
         else:
             changed = change.usage
             if self._own_row is not None:
                 changed = np.union1d(changed, [self._own_row])
             self._forget(changed)
-            exists, pods = self._nodes.exists, self.seen.pods
+            exists, pods = self._nodes.exists, self.nominated.pods
             rows = np.array([row for row in changed.tolist() if row in pods and exists[row]], dtype=np.intp)
         self._own_row = None
         if len(rows):
             self._changed = ROWS
             for index, plugin in reading_usage:
-                self.codes[index, rows] = plugin.filter(self._state, pod, self.seen.table, rows)
-        if self._reading_cluster and len(nominated.rows):
-            rows = nominated.rows
+                self.codes[index, rows] = plugin.filter(self._state, pod, self.nominated.table, rows)
+        if self._reading_cluster and len(nominated_pods.rows):
+            rows = nominated_pods.rows
             for index, reading_all in self._reading_cluster:
                 self.codes[index, rows] = reading_all.filter_with_nominated(
-                    self._plain.state, pod, self._nodes, nominated
+                    self._plain.state, pod, self._nodes, nominated_pods
                 )
         if len(rows):
             self.blocked[rows] = self.codes[:, rows].any(axis=0)
@@ -213,7 +215,7 @@ class NominatedRound:
         """Filter every row with nominated pods, one at a time with its own added."""
         self._own_row = None
         self._forget(np.flatnonzero(self.blocked))
-        rows = self.seen.nominated_pods().rows
+        rows = self.nominated.nominated_pods().rows
         if len(rows):
             filters = self._single_node(pod)
             for row in rows.tolist():
@@ -223,7 +225,7 @@ class NominatedRound:
         """Filter the node `pod` itself is nominated to again: there it must not be counted besides itself."""
         name = self._nominations.nominator.nominated_node(pod.uid)
         row = None if name is None else self._nodes.row(name)
-        if row is None or row not in self.seen.pods:
+        if row is None or row not in self.nominated.pods:
             return
         self._own_row = row
         if not self._one_at_a_time:
@@ -231,7 +233,7 @@ class NominatedRound:
 
     def _filter_row(self, filters: SingleNodeFilters, pod: PodInfo, row: int) -> None:
         self._changed = ROWS
-        others = self.seen.others(row, pod)
+        others = self.nominated.others(row, pod)
         if not others:
             self._forget(np.array([row], dtype=np.intp))
             return
@@ -248,4 +250,4 @@ class NominatedRound:
 
     def _single_node(self, pod: PodInfo) -> SingleNodeFilters:
         filters = self._pre.filters
-        return SingleNodeFilters(pod, filters, self._pre.of(filters), self._nominations.without_nominated())
+        return SingleNodeFilters(pod, filters, self._pre.belonging_to(filters), self._nominations.without_nominated())

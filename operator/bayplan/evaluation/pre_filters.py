@@ -100,8 +100,8 @@ class PreFilters:
         self.attempts = self._calls.count((name for name in self.ran if name not in skipped), "PreFilter")
         return before != (self.rejection, self.narrowed_to, self.filters)
 
-    def of(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:
-        """The PreFilter plugins that belong to `filters`."""
+    def belonging_to(self, filters: Sequence[FilterPlugin]) -> tuple[PreFilterPlugin, ...]:
+        """The PreFilter plugins of the same names as `filters`."""
         names = {plugin.name for plugin in filters}
         return tuple(plugin for plugin in self._framework.pre_filters if plugin.name in names)
 

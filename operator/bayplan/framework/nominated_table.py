@@ -11,7 +11,7 @@ from bayplan.api.quantity import QuantityError
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import KEPT_SHADOW_POD_BYTES, ShadowTable
+from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES, ScratchTable
 
 KEPT_TABLE_BYTES: Final = 32 * 2**20
 """What tables of nominated pods may take together beyond the first few: some twenty on 5,000 nodes with 20,000 pods."""
@@ -62,7 +62,7 @@ class NominatedTable:
     """
 
     def __init__(self, nodes: NodeTable, nominator: PodNominator, priority: int) -> None:
-        self.table = ShadowTable(nodes)
+        self.table = ScratchTable(nodes)
         self.pods: dict[int, list[PodInfo]] = {}
         """The added pods by row, in order of nomination; rows without any are left out."""
         self._nominator = nominator
@@ -167,10 +167,10 @@ class Nominations:
         self._on_gone = on_gone
         self._limit = limit
         self._tables: dict[int, NominatedTable] = {}
-        self._without: ShadowTable | None = None
+        self._without: ScratchTable | None = None
         self._without_is_used = False
 
-    def seen_by(self, pod: PodInfo) -> NominatedTable | None:
+    def respected_by(self, pod: PodInfo) -> NominatedTable | None:
         """The table that counts the nominations `pod` must respect, up to date; None if there are none but its own.
 
         Upstream: framework/runtime/framework.go addGENominatedPods, pods of equal or higher priority.
@@ -196,10 +196,10 @@ class Nominations:
                 self._share_log_bytes()
         return table
 
-    def without_nominated(self) -> ShadowTable:
+    def without_nominated(self) -> ScratchTable:
         """A table without nominated pods, up to date, to add those of one node at a time; restore it after use."""
         if self._without is None:
-            self._without = ShadowTable(self._nodes)
+            self._without = ScratchTable(self._nodes)
         self._without_is_used = True
         self._without.follow()
         return self._without
@@ -215,7 +215,7 @@ class Nominations:
         self._without_is_used = False
 
     def _share_log_bytes(self) -> None:
-        each = _FEW_TABLES * KEPT_SHADOW_POD_BYTES // max(len(self._tables), _FEW_TABLES)
+        each = _FEW_TABLES * KEPT_SCRATCH_POD_BYTES // max(len(self._tables), _FEW_TABLES)
         for table in self._tables.values():
             table.table.pods_changed.set_kept(each)
 

@@ -60,12 +60,12 @@ class PluginCalls:
         """Whether anybody wants to know; nothing need be measured or begun otherwise."""
         self.sampled = False
         """Whether single plugins are measured now."""
-        self.apart = 0.0
+        self.reported_within = 0.0
         """Seconds that were reported within a measure that goes on, and are to be left out of it."""
 
     def begin(self) -> None:
         """Begin an attempt; of ten one is sampled, after a number of others left to chance, as what repeats may be."""
-        self.apart = 0.0
+        self.reported_within = 0.0
         self._until_sample -= 1
         self.sampled = self._until_sample < 0
         if self.sampled:
@@ -148,13 +148,13 @@ class PluginCalls:
     def report_within(self, point: str, status: str, started: float) -> None:
         """Pass on how long an extension point took that is part of another measure, which leaves it out."""
         seconds = perf_counter() - started
-        self.apart += seconds
+        self.reported_within += seconds
         self.report(point, status, seconds)
 
     def report_rest(self, point: str, status: str, seconds: float) -> None:
         """Pass on how long an extension point took, without what was reported within it."""
-        self.report(point, status, seconds - self.apart)
-        self.apart = 0.0
+        self.report(point, status, seconds - self.reported_within)
+        self.reported_within = 0.0
 
     def run(
         self,

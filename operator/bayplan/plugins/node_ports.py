@@ -28,7 +28,7 @@ class HostPortsInUse(UsageView):
     def conflicts(self, wanted: tuple[HostPort, ...], nodes: NodeTable, rows: Rows) -> NDArray[np.bool_]:
         """Which of `rows` have a pod that takes one of the wanted ports, `(rows,) bool`.
 
-        `nodes` may be another table than the one followed here, such as a shadow of it; then its pods are looked at.
+        `nodes` may be another table than the one followed here, such as a scratch table; then its pods are looked at.
         """
         if nodes is not self._nodes:
             on_rows = (nodes.pods[row].values() for row in rows.tolist())

@@ -292,11 +292,11 @@ class SchedulingCycle:
         """The evaluation of the pod's shape, with its filters brought up to date."""
         self._is_used = True
         signature = framework.signature(pod)
-        seen = self._nominations.seen_by(pod)
-        key = (id(framework), signature, seen)
+        nominated = self._nominations.respected_by(pod)
+        key = (id(framework), signature, nominated)
         evaluation = None if signature is None else self._evaluations.get(key)
         if evaluation is None:
-            evaluation = Evaluation(framework, self._nodes, self._nominations, seen)
+            evaluation = Evaluation(framework, self._nodes, self._nominations, nominated)
             if signature is not None:
                 self._evaluations.put(key, evaluation, pod)
         evaluation.refresh(pod)

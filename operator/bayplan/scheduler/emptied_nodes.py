@@ -8,7 +8,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.row_follower import RowFollower
-from bayplan.cache.shadow_table import KEPT_SHADOW_POD_BYTES
+from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.group_victims import priority_in_group
@@ -65,7 +65,7 @@ class EmptiedNodes:
 
     def _start_over(self) -> Iterator[None]:
         nodes = self.cache.nodes = self.source.nodes.copy()
-        nodes.pods_changed.set_kept(KEPT_SHADOW_POD_BYTES)
+        nodes.pods_changed.set_kept(KEPT_SCRATCH_POD_BYTES)
         self._left_out.clear()
         for number, row in enumerate(nodes.rows().tolist(), 1):
             lower = [pod for pod in nodes.pods[row].values() if self._is_below(pod)]

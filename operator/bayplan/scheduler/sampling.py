@@ -47,9 +47,9 @@ class NodeSearch:
         """
         if evaluation.pre_filters.rejection is not None or not len(self._order):
             return None
-        candidates = evaluation.candidates(self._order)
-        count = len(candidates)
-        order = np.roll(candidates, -(self._next_start % max(count, 1)))
+        searched = evaluation.searched(self._order)
+        count = len(searched)
+        order = np.roll(searched, -(self._next_start % max(count, 1)))
         passed = np.flatnonzero(evaluation.feasible[order])
         wanted = 1 if framework.takes_first_fit else nodes_to_find(count, framework.percentage_of_nodes_to_score)
         # It ends at the first feasible node that is one too many.

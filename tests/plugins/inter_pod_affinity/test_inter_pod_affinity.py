@@ -5,7 +5,7 @@ from tests.plugins.inter_pod_affinity.affinity_scenes import AffinityScene, pref
 from tests.plugins.scenes import hint
 
 from bayplan.api.objects import LabelSelector
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.cluster_event import (
     ASSIGNED_POD_ADD,
@@ -222,14 +222,14 @@ def test_terms_of_the_pod_tell_shapes_apart():
 
 def test_it_answers_for_a_table_on_which_pods_are_tried_out():
     scene = cluster(make_pod("h", uid="h", node="a1", pod_anti_affinity=required(FOR_DB)))
-    shadow, state, pod = ShadowTable(scene.cache.nodes), CycleState(), make_pod_info(labels=DB)
-    shadow.follow()
-    row = shadow.row("a1")
+    scratch, state, pod = ScratchTable(scene.cache.nodes), CycleState(), make_pod_info(labels=DB)
+    scratch.follow()
+    row = scratch.row("a1")
     rows = np.array([row])
-    assert scene.plugin.pre_filter(state, pod, shadow).status.code is Code.SUCCESS
-    assert scene.plugin.filter(state, pod, shadow, rows).tolist() == [1]
-    shadow.remove_pod(shadow.pods[row]["h"], row)
-    assert scene.plugin.filter(state, pod, shadow, rows).tolist() == [0]
+    assert scene.plugin.pre_filter(state, pod, scratch).status.code is Code.SUCCESS
+    assert scene.plugin.filter(state, pod, scratch, rows).tolist() == [1]
+    scratch.remove_pod(scratch.pods[row]["h"], row)
+    assert scene.plugin.filter(state, pod, scratch, rows).tolist() == [0]
     assert scene.rejected(make_pod(labels=DB)).keys() == {"a1", "a2"}
 
 

@@ -19,7 +19,7 @@ from tests.reference.volume_limits import exceeds_limits
 
 from bayplan.api.storage_objects import CSINode, PersistentVolume, PersistentVolumeClaim, VolumeAttachment
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 
 NODES = ("n1", "n2", "n3")
 PODS = ("p0", "p1", "p2", "p3")
@@ -65,7 +65,7 @@ def world():
 def test_kept_counts_say_what_counting_anew_says(rounds_of_changes):
     scene = world()
     table = scene.cache.nodes
-    tried_out = ShadowTable(table)
+    tried_out = ScratchTable(table)
     for changes_of_round in rounds_of_changes:
         scene.apply(changes_of_round)
         tried_out.follow()

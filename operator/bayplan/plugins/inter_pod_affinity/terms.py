@@ -16,7 +16,7 @@ from bayplan.cache.node_index import LabelColumn, NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.plugins.inter_pod_affinity.placed_terms import PlacedTerm, PlacedTerms, TermKind
 
 Amounts = NDArray[np.int64]
@@ -50,7 +50,7 @@ class ClusterView:
         Labels that no term reads are left out on the real nodes: when one does, the pod is of another shape. On other
         tables terms may come that the shape says nothing of.
         """
-        every = isinstance(self.nodes, ShadowTable)
+        every = isinstance(self.nodes, ScratchTable)
         labels = pod.pod.metadata.labels or {} if every else self.placed.labels_read(pod)
         key = (*factors.items(), pod.namespace, frozenset(labels.items()))
         known = self._existing.get(key)

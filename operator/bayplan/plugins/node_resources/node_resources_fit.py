@@ -30,9 +30,9 @@ from bayplan.plugins.extended_resources import PREFIX
 from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
 from bayplan.plugins.node_resources.resource_scoring import (
     Scorer,
+    domain_shares,
     points_of_ten,
     resource_columns,
-    share_of,
     sums_of,
 )
 
@@ -217,7 +217,7 @@ class NodeResourcesFit:
             column, _ = asked[0]
             taken = np.zeros(domains) if column.taken is None else sums_of(ids, column.taken, domains)
             used = taken + sum(column.wanted * count.astype(np.float64) for column, count in asked)
-            share, counts = share_of(used, sums_of(ids, column.allocatable, domains))
+            share, counts = domain_shares(used, sums_of(ids, column.allocatable, domains))
             total += share * resource.weight
             weights += counts * resource.weight
         score: Scores = total // np.maximum(weights, 1)

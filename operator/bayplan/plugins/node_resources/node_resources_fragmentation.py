@@ -14,7 +14,7 @@ from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.config.bayplan_args import NodeResourcesFragmentationArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, Traits
-from bayplan.plugins.node_resources.node_resources_least_remainder import LargestAmounts, share_of
+from bayplan.plugins.node_resources.node_resources_least_remainder import LargestAmounts, part_of_largest
 
 MOST_SHAPES: Final = 64
 """How many different requests are counted; a rare one gives its place to a new one."""
@@ -144,5 +144,5 @@ class NodeResourcesFragmentation:
         total = np.zeros(free.shape[1], dtype=np.int64)
         parts = zip(shapes.T, free, self._weights, self._largest.amounts, strict=True)
         for asked, amounts, weight, largest in parts:
-            total += weight * (shares @ share_of(largest, amounts - fit * asked[:, np.newaxis]))
+            total += weight * (shares @ part_of_largest(largest, amounts - fit * asked[:, np.newaxis]))
         return total

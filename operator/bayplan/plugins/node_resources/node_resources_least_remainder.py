@@ -32,7 +32,7 @@ class LargestAmounts(NodeView):
         self.amounts = tuple(int(self._nodes.offered(name).max()) for name in self._names)
 
 
-def share_of(largest: int, amounts: Scores) -> Scores:
+def part_of_largest(largest: int, amounts: Scores) -> Scores:
     """Return amounts of 0 or more as shares of `largest`, of any shape, in 0..2**20 for those that are no larger."""
     cut = max(largest.bit_length() - _LARGEST_BITS, 0)
     return (amounts >> cut << SHARE_BITS) // max(largest >> cut, 1)
@@ -85,5 +85,5 @@ class NodeResourcesLeastRemainder:
         left = np.zeros(len(rows), dtype=np.int64)
         for column in resource_columns([resource], pod, nodes, asked_only=False):
             after, allocatable = column.on(rows)
-            left += share_of(largest, np.maximum(allocatable - after, 0))
+            left += part_of_largest(largest, np.maximum(allocatable - after, 0))
         return left

@@ -204,7 +204,7 @@ def sums_of(ids: NDArray[np.int32], column: Column, domains: int) -> NDArray[np.
     return np.bincount(ids, column[: len(ids)], domains).astype(np.float64)
 
 
-def share_of(taken: NDArray[np.float64], allocatable: NDArray[np.float64]) -> tuple[Scores, NDArray[np.bool_]]:
+def domain_shares(taken: NDArray[np.float64], allocatable: NDArray[np.float64]) -> tuple[Scores, NDArray[np.bool_]]:
     """Return how much of each domain is taken, 0..100, and which domains have any of it."""
     has = np.minimum(allocatable, _MOST)
     used = np.minimum(taken, has).astype(np.int64)

@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import TopologyMostAllocatedArgs
 from bayplan.framework.interface import CycleState, Scores
 from bayplan.framework.status import Reads, Traits
-from bayplan.plugins.node_resources.resource_scoring import resource_columns, share_of, sums_of
+from bayplan.plugins.node_resources.resource_scoring import domain_shares, resource_columns, sums_of
 
 
 class TopologyMostAllocated:
@@ -40,7 +40,7 @@ class TopologyMostAllocated:
         weights = 0
         for column in resource_columns(self._resources, pod, nodes):
             taken = np.zeros(domains) if column.taken is None else sums_of(ids, column.taken, domains)
-            share, _ = share_of(taken + column.wanted, sums_of(ids, column.allocatable, domains))
+            share, _ = domain_shares(taken + column.wanted, sums_of(ids, column.allocatable, domains))
             total += column.weight * share
             weights += column.weight
         # Place 0 is of nodes without the label.

@@ -52,7 +52,7 @@ _EXCEEDED = "node(s) exceed max volume count"
 Mask = NDArray[np.bool_]
 
 
-class ClaimError(NamedTuple):
+class ClaimProblem(NamedTuple):
     """Why a claim keeps its pod from every node, as the user is told, and as what it counts."""
 
     text: str
@@ -66,7 +66,7 @@ class WantedVolumes(NamedTuple):
     """Each with whether it is an in-tree volume that a driver has taken over."""
     untranslatable: str
     """Why an in-tree disk of the pod has no name at its driver, or ""; nodes without a CSINode do not ask."""
-    problem: ClaimError | None = None
+    problem: ClaimProblem | None = None
     """What is wrong with a claim, told where nothing is wrong with a disk before it; what comes after is not read."""
 
 
@@ -250,12 +250,12 @@ class AttachableVolumes:
         return (CSIVolume(driver, handle) if driver else None), driver != storage_class.provisioner
 
 
-def _problem(pod: PodInfo, reference: ClaimReference, claim: PersistentVolumeClaim | None) -> ClaimError | None:
+def _problem(pod: PodInfo, reference: ClaimReference, claim: PersistentVolumeClaim | None) -> ClaimProblem | None:
     """Why a claim of a pod that is to be scheduled cannot be counted, if so."""
     if not reference.name:
-        return ClaimError("PersistentVolumeClaim had no name")
+        return ClaimProblem("PersistentVolumeClaim had no name")
     if claim is None:
         text = f"looking up PVC {pod.namespace}/{reference.name}: {claim_not_found(reference.name)}"
-        return ClaimError(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
+        return ClaimProblem(text, Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
     text = ownership_problem(pod, claim) if reference.ephemeral else ""
-    return ClaimError(text) if text else None
+    return ClaimProblem(text) if text else None

@@ -8,12 +8,12 @@ import numpy as np
 
 from bayplan.api.objects import Node, TopologySpreadConstraint
 from bayplan.cache.change_log import Rows
-from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfShadow, PodCounts
+from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfScratch, PodCounts
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.config.types import PodTopologySpreadArgs, PodTopologySpreadDefaulting
 from bayplan.framework.causes import Detail
 from bayplan.framework.cluster_event import (
@@ -241,10 +241,10 @@ class PodTopologySpread:
         return known
 
     def _matching_pods(self, nodes: NodeTable, namespace: str, selector: PodSelector) -> PodCounts | None:
-        if isinstance(nodes, ShadowTable):
+        if isinstance(nodes, ScratchTable):
             of_source = self._matching_pods(nodes.source, namespace, selector)
-            assert not isinstance(of_source, MatchingPodsOfShadow)
-            return MatchingPodsOfShadow(nodes, of_source, selected_in(namespace, selector))
+            assert not isinstance(of_source, MatchingPodsOfScratch)
+            return MatchingPodsOfScratch(nodes, of_source, selected_in(namespace, selector))
         if selector.is_nothing or selector.is_empty:
             # An empty selector counts nobody who is there, although the pod itself matches it.
             return None

@@ -12,7 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.nominated_round import SingleNodeFilters
 from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
@@ -73,7 +73,7 @@ class NodeVictimSelector:
     rejections: Rejections
     lower: LowerPriorityPods
     budgets: Budgets
-    scratch: ShadowTable
+    scratch: ScratchTable
     groups: PodGroups | None = None
 
     @cached_property
@@ -151,7 +151,7 @@ class DryRun:
     groups: PodGroups | None = None
 
     def __post_init__(self) -> None:
-        self._scratch: ShadowTable | None = None
+        self._scratch: ScratchTable | None = None
         self._lower: RecentlyUsed[int, LowerPriorityPods] = RecentlyUsed(_KEPT_PRIORITIES)
         self._kept = KeptSelections()
         self._used: set[int] = set()
@@ -182,7 +182,7 @@ class DryRun:
             return findings
         order = np.roll(rows, -start)
         order = order[lower.counts[order] > 0]
-        scratch = self._scratch = self._scratch or ShadowTable(self.nodes)
+        scratch = self._scratch = self._scratch or ScratchTable(self.nodes)
         scratch.follow()
         columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, scratch, self._kept)
         one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, scratch, self.groups)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.scratch_table import ScratchTable
 from bayplan.framework.interface import CycleState, Rejections
 from bayplan.framework.status import Reads
 from bayplan.plugins.preemption.kept_selections import KeptSelections
@@ -30,7 +30,7 @@ class ColumnVictimSelector:
     rejections: Rejections
     lower: LowerPriorityPods
     budgets: Budgets
-    scratch: ShadowTable
+    scratch: ScratchTable
     kept: KeptSelections
 
     def __post_init__(self) -> None:

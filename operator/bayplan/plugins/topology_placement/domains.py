@@ -25,7 +25,7 @@ class Shape(NamedTuple):
     room: Room
 
 
-class Domains:
+class PlacementDomains:
     """The nodes divided by `ids`, `(capacity,) ints`; 0 is no domain. Made for one round, and not kept up to date."""
 
     def __init__(

@@ -17,7 +17,7 @@ from bayplan.framework.interface import MAX_NODE_SCORE
 from bayplan.framework.status import Traits
 from bayplan.groups.pod_group import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.topology_placement.domains import Domains, Shape
+from bayplan.plugins.topology_placement.domains import PlacementDomains, Shape
 
 _MOST_GUESSES: Final = 64
 """So many sets are tried for a group that may stand anywhere: rules other than of room may keep it out of thousands."""
@@ -53,7 +53,7 @@ class Placements:
     number: int
     is_told: bool
     most: int
-    domains: Domains
+    domains: PlacementDomains
 
     def points(self, placement: NodePlacement, pods: int) -> int:
         """What a set of nodes scores as it is now, with so many of the group running."""
@@ -98,7 +98,7 @@ class TopologyPlacementGenerator:
         must = bool(group.topology_key) or self._args.when_unsatisfiable is WhenUnsatisfiable.DO_NOT_SCHEDULE
         must &= bool(key)
         ids = self._labels.column(key).ids if key else self._nodes.exists.astype(np.int32)
-        domains = Domains(self._nodes, ids, shapes, fit)
+        domains = PlacementDomains(self._nodes, ids, shapes, fit)
         values = domains.there
         if key and placed:
             standing = self._standing(key, placed, must=must)
@@ -119,12 +119,16 @@ class TopologyPlacementGenerator:
             each = self._anywhere(each, domains, values, has_key=bool(key))
         return Placements(each, len(values), must or self._is_told, most, domains)
 
-    def _scored(self, domains: Domains, values: NDArray[np.intp], points: NDArray[np.int64]) -> Iterator[NodePlacement]:
+    def _scored(
+        self, domains: PlacementDomains, values: NDArray[np.intp], points: NDArray[np.int64]
+    ) -> Iterator[NodePlacement]:
         points = points + domains.scores
         for value in values[np.argsort(-points[values], kind="stable")].tolist():
             yield NodePlacement(domains.rows(value), domain=value, points=points.item(value))
 
-    def _fewest_nodes(self, domains: Domains, values: NDArray[np.intp], *, has_key: bool) -> Iterator[NodePlacement]:
+    def _fewest_nodes(
+        self, domains: PlacementDomains, values: NDArray[np.intp], *, has_key: bool
+    ) -> Iterator[NodePlacement]:
         for value in domains.by_fewest_nodes(values).tolist():
             few, rows = domains.fewest_rows(value), domains.rows(value)
             if len(few) < len(rows):
@@ -133,7 +137,7 @@ class TopologyPlacementGenerator:
                 yield NodePlacement(rows)
 
     def _anywhere(
-        self, each: Iterator[NodePlacement], domains: Domains, values: NDArray[np.intp], *, has_key: bool
+        self, each: Iterator[NodePlacement], domains: PlacementDomains, values: NDArray[np.intp], *, has_key: bool
     ) -> Iterator[NodePlacement]:
         """One value if it can be, else the fewest, else all nodes, on which alone it is told what is lacking."""
         for placement in islice(each, _MOST_GUESSES):

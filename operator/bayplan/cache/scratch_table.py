@@ -8,13 +8,13 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.row_follower import RowFollower
 
-KEPT_SHADOW_POD_BYTES: Final = KEPT_POD_BYTES // 8
+KEPT_SCRATCH_POD_BYTES: Final = KEPT_POD_BYTES // 8
 """What `pods_changed` of a table beside the real one keeps at least: there are six of them, or more that share this."""
 
 _USAGE = ("non_zero_cpu", "non_zero_memory", "pod_count")
 
 
-class ShadowTable(NodeTable):
+class ScratchTable(NodeTable):
     """The nodes of `source` in the same rows, with usage of its own; preemption and nominations rely on it.
 
     What is known of node objects is shared with `source`, what pods take is copied and may be changed here: `source`
@@ -34,7 +34,7 @@ class ShadowTable(NodeTable):
         self._row_of = source._row_of  # noqa: SLF001 - rows and names are the source's
         self._held_by_all = source._held_by_all  # noqa: SLF001 - and so are amounts of nodes
         self.layout = -1
-        self.pods_changed = PodLog(KEPT_SHADOW_POD_BYTES)
+        self.pods_changed = PodLog(KEPT_SCRATCH_POD_BYTES)
         self.gone: dict[int, dict[str, PodInfo]] = {}
         """The pods of the source that were taken off here, by row and UID."""
         self.come: dict[int, dict[str, PodInfo]] = {}

@@ -4,8 +4,8 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
-from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfShadow
-from bayplan.cache.shadow_table import ShadowTable
+from bayplan.cache.incremental_view import MatchingPods, MatchingPodsOfScratch
+from bayplan.cache.scratch_table import ScratchTable
 
 
 def stays(pod):
@@ -25,48 +25,48 @@ def trial(*pods):
     cache.set_node(make_node("n1"))
     for pod in pods:
         cache.set_pod(pod)
-    shadow = ShadowTable(cache.nodes)
-    shadow.follow()
+    scratch = ScratchTable(cache.nodes)
+    scratch.follow()
     of_source = MatchingPods(cache.nodes, lambda pod: stays(pod) and is_web(pod))
-    return cache, shadow, MatchingPodsOfShadow(shadow, of_source, is_web)
+    return cache, scratch, MatchingPodsOfScratch(scratch, of_source, is_web)
 
 
 def test_a_terminating_pod_that_is_really_gone_is_owed_to_nobody():
-    cache, shadow, matching = trial(pod_on("a", deleting=True), pod_on("b"))
+    cache, scratch, matching = trial(pod_on("a", deleting=True), pod_on("b"))
     row = cache.nodes.row("n1")
-    shadow.remove_pod(shadow.pods[row]["a"], row)
+    scratch.remove_pod(scratch.pods[row]["a"], row)
     cache.remove_pod("a")
-    shadow.follow()
+    scratch.follow()
     assert matching.counts()[row] == 1
-    assert not shadow.gone
+    assert not scratch.gone
 
 
 def test_a_terminating_pod_that_is_added_counts_until_it_is_taken_off_again():
-    cache, shadow, matching = trial(pod_on("a"))
+    cache, scratch, matching = trial(pod_on("a"))
     row = cache.nodes.row("n1")
     nominated = pod_on("d", deleting=True)
-    shadow.place([nominated], row)
+    scratch.place([nominated], row)
     assert matching.counts()[row] == 2
-    shadow.remove_pod(nominated, row)
+    scratch.remove_pod(nominated, row)
     assert matching.counts()[row] == 1
-    shadow.place([nominated], row)
-    shadow.restore(np.array([row]))
+    scratch.place([nominated], row)
+    scratch.restore(np.array([row]))
     assert matching.counts()[row] == 1
 
 
 def test_what_was_moved_is_counted_without_what_is_there():
-    cache, shadow, _ = trial(pod_on("a"), pod_on("b", deleting=True), pod_on("c", "db"))
+    cache, scratch, _ = trial(pod_on("a"), pod_on("b", deleting=True), pod_on("c", "db"))
     row = cache.nodes.row("n1")
-    moved = MatchingPodsOfShadow(shadow, None, is_web)
+    moved = MatchingPodsOfScratch(scratch, None, is_web)
     assert moved.counts()[row] == 0
-    shadow.place([pod_on("d"), pod_on("e", "db")], row)
+    scratch.place([pod_on("d"), pod_on("e", "db")], row)
     assert moved.counts()[row] == 1
     for uid in ("a", "b", "c"):
-        shadow.remove_pod(shadow.pods[row][uid], row)
+        scratch.remove_pod(scratch.pods[row][uid], row)
     assert moved.counts()[row] == -1
     version = moved.version
     cache.set_pod(pod_on("f"))
-    shadow.follow()
+    scratch.follow()
     assert (moved.counts()[row], moved.version > version) == (0, True)
 
 
@@ -77,7 +77,7 @@ steps = st.lists(st.sampled_from(["a", "b", "c", "restore", "end-a", "lose-b"]),
 @given(steps)
 def test_counts_are_those_kube_scheduler_updates_pod_by_pod(taken):
     pods = {"a": pod_on("a"), "b": pod_on("b", deleting=True), "c": pod_on("c", "db", deleting=True)}
-    cache, shadow, matching = trial(*pods.values())
+    cache, scratch, matching = trial(*pods.values())
     row = cache.nodes.row("n1")
     expected = 1
     version = None
@@ -88,16 +88,16 @@ def test_counts_are_those_kube_scheduler_updates_pod_by_pod(taken):
                 cache.set_pod(pod_on("a", deleting=True))
             elif step == "lose-b" and "b" in there:
                 cache.remove_pod("b")
-            shadow.follow()
-            shadow.restore(np.array([row]))
+            scratch.follow()
+            scratch.restore(np.array([row]))
             expected = sum(stays(pod) and is_web(pod) for pod in there.values())
         elif step in there:
             pod = there[step]
-            if step in shadow.pods[row]:
-                shadow.remove_pod(pod, row)
+            if step in scratch.pods[row]:
+                scratch.remove_pod(pod, row)
                 expected -= is_web(pod)
             else:
-                shadow.place([pod], row)
+                scratch.place([pod], row)
                 expected += is_web(pod)
         before, found = version, int(matching.counts()[row])
         version = (matching.version, found)
