@@ -1,7 +1,7 @@
 """Node objects as columns a filter can look up for many rows at once: labels, taints, cordons."""
 
 from collections import Counter
-from collections.abc import Callable, Container, Hashable
+from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -107,48 +107,19 @@ class NodeIndex(NodeView):
             self._unschedulable[row] = node is not None and node.spec.unschedulable
 
 
-class NodeLabelKeys(NodeView):
-    """Knows the label keys of existing nodes, so that made-up topology keys of pods cost next to nothing.
+class LabelColumns(NodeView):
+    """A column per label key that somebody asked for, the most recently used ones.
 
-    Call `catch_up` before looking at `known`; `version` grows when `known` changes.
+    Made-up topology keys of pods cost next to nothing, as the keys of existing nodes are known.
     """
 
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes)
-        self._uses: Counter[str] = Counter()
-        self._of_row: dict[int, frozenset[str]] = {}
-        self.version = 0
-
-    @property
-    def known(self) -> Container[str]:
-        """The keys that some node has."""
-        return self._uses
-
-    def _read(self, changes: Rows) -> None:
-        for row in changes.tolist():
-            node = self._nodes.nodes[row]
-            now = frozenset() if node is None else frozenset(node.metadata.labels or ())
-            before = self._of_row.get(row, frozenset())
-            if now == before:
-                continue
-            self._of_row[row] = now
-            for key in now - before:
-                self.version += key not in self._uses
-                self._uses[key] += 1
-            for key in before - now:
-                self._uses[key] -= 1
-                if not self._uses[key]:
-                    del self._uses[key]
-                    self.version += 1
-
-
-class LabelColumns(NodeView):
-    """A column per label key that somebody asked for, the most recently used ones."""
-
-    def __init__(self, nodes: NodeTable) -> None:
-        super().__init__(nodes)
-        self.keys = NodeLabelKeys(nodes)
-        """The keys of existing nodes."""
+        self.keys: Counter[str] = Counter()
+        """On how many existing nodes each label key is, but for those on none; call `catch_up` before looking."""
+        self.keys_version = 0
+        """Grows when other keys are on existing nodes."""
+        self._keys_of_row: dict[int, frozenset[str]] = {}
         self._columns: RecentlyUsed[str, LabelColumn] = RecentlyUsed(_KEPT_LABEL_KEYS)
         self._absent: LabelColumn = InternedColumn(nodes.capacity, None)
 
@@ -157,26 +128,39 @@ class LabelColumns(NodeView):
         self.catch_up()
         column = self._columns.get(key)
         if column is None:
-            if key not in self.keys.known:
+            if key not in self.keys:
                 # Pods may make up thousands of keys.
                 return self._absent
             column = self._columns.put(key, self._build(key))
         return column
 
-    def _read_all(self) -> None:
-        self.keys.catch_up()
+    def _start_over(self) -> None:
         self._columns.clear()
         self._absent = InternedColumn(self._nodes.capacity, None)
 
     def _read(self, changes: Rows) -> None:
-        self.keys.catch_up()
         for row in changes.tolist():
             node = self._nodes.nodes[row]
             labels = {} if node is None else node.metadata.labels or {}
+            self._set_keys(row, frozenset(labels))
             for key, column in self._columns.items():
                 column.set(row, labels.get(key))
         for key in [key for key, column in self._columns.items() if column.crowded]:
             self._columns.drop(key)
+
+    def _set_keys(self, row: int, now: frozenset[str]) -> None:
+        before = self._keys_of_row.get(row, frozenset())
+        if now == before:
+            return
+        self._keys_of_row[row] = now
+        for key in now - before:
+            self.keys_version += key not in self.keys
+            self.keys[key] += 1
+        for key in before - now:
+            self.keys[key] -= 1
+            if not self.keys[key]:
+                del self.keys[key]
+                self.keys_version += 1
 
     def _build(self, key: str) -> LabelColumn:
         column: LabelColumn = InternedColumn(self._nodes.capacity, None)

@@ -41,7 +41,6 @@ class ClusterView:
         self.labels = index.labels
         self.namespaces = namespaces
         self.placed = PlacedTerms(nodes)
-        self.node_keys = index.labels.keys
         self._existing: WeakValueDictionary[object, ExistingPodsTerms] = WeakValueDictionary()
 
     def existing_terms(self, pod: PodInfo, factors: Mapping[TermKind, int]) -> "ExistingPodsTerms":
@@ -106,11 +105,11 @@ class IncomingPodTerms:
     def amounts(self) -> dict[str, Amounts]:
         """Return what matches now, per topology key that some node has."""
         cluster = self._cluster
-        cluster.node_keys.catch_up()
+        cluster.labels.catch_up()
         self._resolve()
-        if self._node_keys_version != cluster.node_keys.version:
-            self._node_keys_version = cluster.node_keys.version
-            known = [key for key in self.topology_keys if key in cluster.node_keys.known]
+        if self._node_keys_version != cluster.labels.keys_version:
+            self._node_keys_version = cluster.labels.keys_version
+            known = [key for key in self.topology_keys if key in cluster.labels.keys]
             self._counters = self._counters_of(known)
         return {key: counter.counts() for key, counter in self._counters.items()}
 
@@ -188,8 +187,8 @@ class ExistingPodsTerms:
         if not any(placed.kinds[kind] for kind in self._factors):
             self._made_for = None
             return {}
-        cluster.node_keys.catch_up()
-        made_for = (cluster.nodes.layout, cluster.node_keys.version, cluster.namespace_labels(self._namespace))
+        cluster.labels.catch_up()
+        made_for = (cluster.nodes.layout, cluster.labels.keys_version, cluster.namespace_labels(self._namespace))
         changes = placed.changes.since(self._at) if made_for == self._made_for else None
         self._at = placed.changes.position
         too_many = len(self._matches) > 2 * len(placed) + _KEPT_ANSWERS
@@ -205,7 +204,7 @@ class ExistingPodsTerms:
         return self._amounts
 
     def _apply(self, namespace_labels: Labels | None, changes: list[tuple[PlacedTerm, int, int]]) -> None:
-        known, capacity = self._cluster.node_keys.known, self._cluster.nodes.capacity
+        known, capacity = self._cluster.labels.keys, self._cluster.nodes.capacity
         labels, matches, touched = self._labels, self._matches, set()
         for placed, row, amount in changes:
             factor = self._factors.get(placed.kind)

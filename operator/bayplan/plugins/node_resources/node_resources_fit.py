@@ -96,14 +96,12 @@ class NodeResourcesFit:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         strategy = args.scoring_strategy
+        several = args.scoring_strategies
         self._resources = tuple(strategy.resources)
-        self._strategies = [each.strategy for each in args.scoring_strategies] or [strategy]
+        self._strategies = [each.strategy for each in several] or [strategy]
         self._scored = tuple(each.name for strategy in self._strategies for each in strategy.resources)
-        self._shape = () if args.scoring_strategies else strategy.shape
-        self._scorer = Scorer(strategy)
-        self._several = tuple(
-            (each.weight, each.strategy.resources, Scorer(each.strategy)) for each in args.scoring_strategies
-        )
+        self._shape = () if several else strategy.shape
+        self._scorers = [Scorer(each.strategy, each.weight) for each in several] or [Scorer(strategy)]
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
         if self._devices.concerns(pod, self._scored):
@@ -175,21 +173,17 @@ class NodeResourcesFit:
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        if not self._several:
-            return self._scorer.score(resource_columns(self._resources, pod, nodes, devices=self._devices), rows)
         total = np.zeros(len(rows), dtype=np.int64)
-        for weight, resources, each in self._several:
-            total += weight * each.score(resource_columns(resources, pod, nodes, devices=self._devices), rows)
+        for each in self._scorers:
+            total += each.score(resource_columns(each.resources, pod, nodes, devices=self._devices), rows)
         return total
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
-        if not self._several:
-            return self._scorer.score_few(resource_columns(self._resources, pod, nodes, devices=self._devices), rows)
-        total = [0] * len(rows)
-        for weight, resources, each in self._several:
-            scores = each.score_few(resource_columns(resources, pod, nodes, devices=self._devices), rows)
-            total = [so_far + weight * score for so_far, score in zip(total, scores, strict=True)]
-        return total
+        scores = [
+            each.score_few(resource_columns(each.resources, pod, nodes, devices=self._devices), rows)
+            for each in self._scorers
+        ]
+        return scores[0] if len(scores) == 1 else [sum(each) for each in zip(*scores, strict=True)]
 
     def room(self, pod: PodInfo, nodes: NodeTable) -> NDArray[np.int64]:
         """At most how many pods like this one each row takes beside those on it, `(capacity,) int64`."""

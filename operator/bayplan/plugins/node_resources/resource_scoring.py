@@ -140,14 +140,17 @@ def _broken_linear(points: Sequence[tuple[int, int]], percent: int) -> int:
 
 
 class Scorer:
-    """Scores rows by a strategy: the mean over the resources that count for a pod, each with its weight.
+    """Scores rows by a strategy: `weight` times the mean over the resources that count for a pod, each with its weight.
 
     LeastAllocated and MostAllocated take the share that is free or taken (upstream: least_allocated.go,
     most_allocated.go). RequestedToCapacityRatio looks the share that is taken up in its shape; there a resource that
     scores 0 does not count, and the mean rounds half up (upstream: requested_to_capacity_ratio.go).
     """
 
-    def __init__(self, strategy: ScoringStrategy) -> None:
+    def __init__(self, strategy: ScoringStrategy, weight: int = 1) -> None:
+        self.resources = strategy.resources
+        """The resources that may count."""
+        self._weight = weight
         has_shape = strategy.type is ScoringStrategyType.REQUESTED_TO_CAPACITY_RATIO
         self._least = strategy.type is ScoringStrategyType.LEAST_ALLOCATED
         self._table = shape_table(strategy.shape) if has_shape else None
@@ -171,11 +174,11 @@ class Scorer:
             total += share * resource.weight
             weight_sum = weight_sum + counts * resource.weight
         divisor = np.maximum(weight_sum, 1)
-        return total // divisor if self._table is None else half_up(total, divisor)
+        return self._weight * (total // divisor if self._table is None else half_up(total, divisor))
 
     def score_few(self, resources: Sequence[ResourceColumns], rows: Sequence[int]) -> list[int]:
         """Return the same for each of a few rows, in plain integers."""
-        points = self._points
+        points, weight = self._points, self._weight
         scores: list[int] = []
         for row in rows:
             total = weight_sum = 0
@@ -191,7 +194,7 @@ class Scorer:
                     total += share * resource.weight
                     weight_sum += resource.weight
             divisor = weight_sum or 1
-            scores.append(total // divisor if points is None else half_up(total, divisor))
+            scores.append(weight * (total // divisor if points is None else half_up(total, divisor)))
         return scores
 
 
