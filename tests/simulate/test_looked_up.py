@@ -5,7 +5,6 @@ import pytest
 from bayplan.api.kinds import resource_of
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.storage_objects import (
-    AzureDiskSource,
     ObjectReference,
     PersistentVolume,
     PersistentVolumeClaim,
@@ -35,7 +34,7 @@ def test_what_plugins_look_up_gets_the_api_servers_defaults():
 
 
 def test_an_azure_disk_of_no_kind_is_a_shared_one_which_its_driver_does_not_support():
-    spec = PersistentVolumeSpec(azure_disk=AzureDiskSource(disk_uri="d"))
+    spec = PersistentVolumeSpec(azure_disk={"diskURI": "d"})
     volume = admitted(PersistentVolume(metadata=StorageMeta(name="pv"), spec=spec))
     assert translate_volume(volume).problem == "kind(Shared) is not supported in csi migration"
 

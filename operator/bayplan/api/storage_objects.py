@@ -4,6 +4,8 @@ Of the annotations only those that volume binding reads are decoded; the others,
 dropped as everywhere.
 """
 
+from typing import Any
+
 import msgspec
 
 from bayplan.api.meta_objects import Annotations, LabelSelector, ObjectMeta, Quantity, Struct
@@ -48,41 +50,6 @@ class CSIVolumeSource(Struct, frozen=True):
     volume_handle: str = ""
 
 
-class GCEPersistentDiskSource(Struct, frozen=True):
-    """An in-tree GCE disk."""
-
-    pd_name: str = ""
-
-
-class AWSElasticBlockStoreSource(Struct, frozen=True):
-    """An in-tree AWS disk."""
-
-    volume_id: str = msgspec.field(default="", name="volumeID")
-
-
-class AzureDiskSource(Struct, frozen=True):
-    """An in-tree Azure disk."""
-
-    disk_uri: str = msgspec.field(default="", name="diskURI")
-    kind: str | None = None
-
-
-class CinderSource(Struct, frozen=True):
-    """An in-tree OpenStack disk."""
-
-    volume_id: str = msgspec.field(default="", name="volumeID")
-
-
-class UnreadSource(Struct, frozen=True):
-    """An in-tree volume of a kind that counts, whichever one it is."""
-
-
-class PortworxSource(Struct, frozen=True):
-    """An in-tree Portworx volume."""
-
-    volume_id: str = msgspec.field(default="", name="volumeID")
-
-
 class VolumeNodeAffinity(Struct, frozen=True):
     """Which nodes can reach a volume."""
 
@@ -100,13 +67,11 @@ class PersistentVolumeSpec(Struct, frozen=True):
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIVolumeSource | None = None
-    gce_persistent_disk: GCEPersistentDiskSource | None = msgspec.field(default=None, name="gcePersistentDisk")
-    aws_elastic_block_store: AWSElasticBlockStoreSource | None = None
-    azure_disk: AzureDiskSource | None = None
-    azure_file: UnreadSource | None = None
-    cinder: CinderSource | None = None
-    vsphere_volume: UnreadSource | None = None
-    portworx_volume: PortworxSource | None = None
+    gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
+    aws_elastic_block_store: dict[str, Any] | None = None
+    azure_disk: dict[str, Any] | None = None
+    cinder: dict[str, Any] | None = None
+    portworx_volume: dict[str, Any] | None = None
 
 
 class PersistentVolumeStatus(Struct, frozen=True):

@@ -22,6 +22,7 @@ from bayplan.api.objects import (
     Volume,
 )
 from bayplan.api.quantity import QuantityError
+from bayplan.api.storage_objects import PersistentVolumeSpec
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.container_requests import spec_requests
 from bayplan.cache.pod_info import PodInfo
@@ -134,7 +135,7 @@ class Admission:
             changes |= self._priority(spec, is_new=not meta.resource_version)
         changes |= _completed_containers(spec)
         if any(each.azure_disk is not None for each in spec.volumes or ()):
-            changes["volumes"] = list(map(_with_azure_kind, spec.volumes or ()))
+            changes["volumes"] = list(map(with_azure_kind, spec.volumes or ()))
         if not meta.resource_version:
             changes |= self._given.limited(namespace, structs.replace(spec, **changes))
             changes |= merged_selectors(spec, meta.labels or {})
@@ -246,7 +247,11 @@ def _completed(container: Container, *, on_host: bool) -> Container:
     return container
 
 
-def _with_azure_kind(volume: Volume) -> Volume:
+_WithDisk = TypeVar("_WithDisk", Volume, PersistentVolumeSpec)
+
+
+def with_azure_kind(volume: _WithDisk) -> _WithDisk:
+    """Return what may have an Azure disk with the kind that the API server fills in."""
     if volume.azure_disk is None or volume.azure_disk.get("kind") is not None:
         return volume
     return structs.replace(volume, azure_disk={**volume.azure_disk, "kind": AZURE_KIND})

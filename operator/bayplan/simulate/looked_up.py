@@ -29,7 +29,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.groups.pod_group import PodGroup, read_pod_group
 from bayplan.plugins.dynamic_resources.extended_claim import NOT_NAMED_YET, assumed_name
 from bayplan.plugins.volumes.claims import claim_reference
-from bayplan.simulate.admission import AZURE_KIND
+from bayplan.simulate.admission import with_azure_kind
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, title
 from bayplan.simulate.refusals import AdmissionError, stored
 from bayplan.simulate.report import AllocatedDevice, ClaimReport
@@ -62,9 +62,7 @@ def _volume(volume: PersistentVolume) -> PersistentVolume:
     _check_storage(spec.capacity, "spec.capacity")
     if spec.volume_mode is None:
         volume = structs.replace(volume, spec=structs.replace(spec, volume_mode="Filesystem"))
-    if (disk := spec.azure_disk) is not None and disk.kind is None:
-        shared = structs.replace(volume.spec, azure_disk=structs.replace(disk, kind=AZURE_KIND))
-        volume = structs.replace(volume, spec=shared)
+    volume = structs.replace(volume, spec=with_azure_kind(volume.spec))
     if not volume.status.phase and spec.claim_ref is None:
         # The API server says Pending, and the volume controller corrects it at once. No scheduler looks at the phase
         # of a volume that is for a claim (upstream: volume/persistentvolume/pv_controller.go syncVolume).

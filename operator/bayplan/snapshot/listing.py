@@ -15,6 +15,7 @@ from bayplan.api.device_objects import OpaqueDeviceConfiguration
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
 from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
+from bayplan.api.storage_objects import PersistentVolumeSpec
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
 from bayplan.api.workload_objects import PodGroupStatus
@@ -24,14 +25,18 @@ from bayplan.simulate.documents import Decoder, field_error
 from bayplan.simulate.workloads import JobStatus
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is
 
-_READ_OF_VOLUMES: Final[Mapping[str, Collection[str]]] = {
-    "ephemeral": (),
+_READ_OF_DISKS: Final[Mapping[str, Collection[str]]] = {
     "gce_persistent_disk": ("pdName", "readOnly"),
     "aws_elastic_block_store": ("volumeID",),
     "azure_disk": ("diskURI", "kind"),
-    "azure_file": (),
     "cinder": ("volumeID",),
     "portworx_volume": ("volumeID",),
+}
+"""What plugins read of in-tree disks, by field of `Volume` and of `PersistentVolumeSpec`."""
+_READ_OF_VOLUMES: Final[Mapping[str, Collection[str]]] = {
+    **_READ_OF_DISKS,
+    "ephemeral": (),
+    "azure_file": (),
     "vsphere_volume": (),
     "rbd": ("pool", "image", "monitors", "readOnly"),
     "iscsi": ("iqn", "readOnly"),
@@ -61,6 +66,7 @@ _RULES: Final[Mapping[tuple[type, str], Rule]] = {
     (PodGroupStatus, "conditions"): lambda conditions: None,
     (OpaqueDeviceConfiguration, "parameters"): lambda parameters: None,
     **{(Volume, field): _only(keys) for field, keys in _READ_OF_VOLUMES.items()},
+    **{(PersistentVolumeSpec, field): _only(keys) for field, keys in _READ_OF_DISKS.items()},
 }
 
 trimmed: Final = Rewriting(_RULES, as_it_is)

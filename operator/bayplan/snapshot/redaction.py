@@ -16,7 +16,6 @@ from bayplan.api.objects import (
     Volume,
 )
 from bayplan.api.storage_objects import (
-    AzureDiskSource,
     CSIDriver,
     CSINodeDriver,
     ObjectReference,
@@ -112,24 +111,6 @@ class Redaction:
     def _of_names(self) -> dict[str, Rule]:
         """The rules for fields of a name, in whatever type they are."""
         hashes, names = self._hashes, self._names
-        return {
-            **dict.fromkeys(KEPT, self._kept),
-            **dict.fromkeys(("labels", "match_labels", "node_selector"), hashes.labels),
-            **dict.fromkeys(("key", "topology_key"), hashes.label_key),
-            **dict.fromkeys(("match_label_keys", "mismatch_label_keys"), self._label_keys),
-            **dict.fromkeys(("driver", "attacher", "provisioner"), hashes.driver),
-            **dict.fromkeys(("disk_uri", "pd_name", "volume_handle", "volume_id"), hashes.disk),
-            "claim_name": lambda name: names.claim(self._namespace, name),
-            "disrupted_pods": lambda pods: {names.pod(self._namespace, name): time for name, time in pods.items()},
-            "host_ip": lambda address: address if address == ANY_IP else hashes.name(address),
-            "match_fields": self._fields,
-            "names": lambda names: [hashes.image(each) for each in names],
-            "reference": hashes.wanted_image,
-            "selector": lambda held: hashes.labels(held) if isinstance(held, dict) else self._anew(held),
-        }
-
-    def _of_types(self) -> dict[tuple[type, str], Rule]:
-        hashes = self._hashes
         disks: dict[str, dict[str, Rule]] = {
             "gce_persistent_disk": {"pdName": hashes.disk},
             "aws_elastic_block_store": {"volumeID": hashes.disk},
@@ -137,13 +118,30 @@ class Redaction:
             "cinder": {"volumeID": hashes.disk},
             "portworx_volume": {"volumeID": hashes.disk},
             "rbd": {"pool": lambda pool: pool if pool == _DEFAULT_POOL else hashes.name(pool)},
-            "csi": {"driver": hashes.driver},
         }
+        return {
+            **{field: partial(self._source, rules) for field, rules in disks.items()},
+            **dict.fromkeys(KEPT, self._kept),
+            **dict.fromkeys(("labels", "match_labels", "node_selector"), hashes.labels),
+            **dict.fromkeys(("key", "topology_key"), hashes.label_key),
+            **dict.fromkeys(("match_label_keys", "mismatch_label_keys"), self._label_keys),
+            **dict.fromkeys(("driver", "attacher", "provisioner"), hashes.driver),
+            "claim_name": lambda name: names.claim(self._namespace, name),
+            "disrupted_pods": lambda pods: {names.pod(self._namespace, name): time for name, time in pods.items()},
+            "host_ip": lambda address: address if address == ANY_IP else hashes.name(address),
+            "match_fields": self._fields,
+            "names": lambda names: [hashes.image(each) for each in names],
+            "reference": hashes.wanted_image,
+            "volume_handle": hashes.disk,
+            "selector": lambda held: hashes.labels(held) if isinstance(held, dict) else self._anew(held),
+        }
+
+    def _of_types(self) -> dict[tuple[type, str], Rule]:
+        hashes = self._hashes
         return {
             (Container, "image"): hashes.wanted_image,
             (CSINodeDriver, "name"): hashes.driver,
-            (AzureDiskSource, "kind"): as_it_is,
-            **{(Volume, field): partial(self._source, rules) for field, rules in disks.items()},
+            (Volume, "csi"): partial(self._source, {"driver": hashes.driver}),
         }
 
     def _kept(self, value: Any) -> Any:  # noqa: ANN401 - see Rule
@@ -188,7 +186,7 @@ class Redaction:
         )
 
     def _source(self, rules: Mapping[str, Rule], source: Mapping[str, Any]) -> dict[str, Any]:
-        """A pod's own volume: what has no rule of its own is text like any other."""
+        """The source of a volume: what has no rule of its own is text like any other."""
         return {
             key: rules.get(key, self._anew)(value) if isinstance(value, str | list) else value
             for key, value in source.items()

@@ -13,7 +13,7 @@ from tests.plugins.volume_scenes import (
 )
 
 from bayplan.api.objects import Volume
-from bayplan.api.storage_objects import AWSElasticBlockStoreSource, AzureDiskSource, VolumeAttachment
+from bayplan.api.storage_objects import VolumeAttachment
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, ActionType, EventResource, cluster_event
 from bayplan.framework.status import Code
@@ -84,7 +84,7 @@ def test_claims_without_a_volume_count_for_their_classes_driver():
 
 
 def test_in_tree_disks_count_for_the_driver_they_moved_to():
-    disk = volume("v", aws_elastic_block_store=AWSElasticBlockStoreSource("aws://zone/vol-1"))
+    disk = volume("v", aws_elastic_block_store={"volumeID": "aws://zone/vol-1"})
     made = scene(0, claim(volume="v", bound=True), disk, csi_node("n1", ebs_csi_aws_com=0))
     inline = pod_with(volumes=[aws("vol-2")])
     assert made.texts(made.limits, pod_with("c")) == FULL
@@ -169,7 +169,7 @@ def test_an_azure_disk_that_is_not_managed_has_no_driver():
     text = "converting volume(data) from inline to csi: kind(Dedicated) is not supported in csi migration"
     # n2 has no CSINode, and so no driver that could be asked.
     assert errors(made, pod_with(volumes=[blob])) == {"n1": text}
-    disk = volume("v", azure_disk=AzureDiskSource(disk_uri="d", kind="Dedicated"))
+    disk = volume("v", azure_disk={"diskURI": "d", "kind": "Dedicated"})
     made.add(claim(volume="v", bound=True), disk, csi_node("n1", disk_csi_azure_com=0))
     assert made.texts(made.limits, pod_with("c")) == {}
 
@@ -231,9 +231,7 @@ def test_in_tree_volumes_need_their_driver_only_where_a_kubelet_told_of_drivers(
     if how == "of the pod":
         pod = pod_with(volumes=[aws("vol-1")])
     elif how == "bound":
-        made.add(
-            claim(volume="v", bound=True), volume("v", aws_elastic_block_store=AWSElasticBlockStoreSource("vol-1"))
-        )
+        made.add(claim(volume="v", bound=True), volume("v", aws_elastic_block_store={"volumeID": "vol-1"}))
     else:
         made.add(claim(), delayed_class(provisioner="kubernetes.io/aws-ebs"))
     assert made.texts(made.limits, pod) == {"n2": ["ebs.csi.aws.com CSI driver is not installed on the node"]}

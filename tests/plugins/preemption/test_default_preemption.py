@@ -8,7 +8,6 @@ from tests.plugins.scenes import spread
 from tests.plugins.volume_scenes import claim, csi_node, pod_with, volume
 
 from bayplan.api.objects import PodCondition
-from bayplan.api.storage_objects import GCEPersistentDiskSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Rejections
 from bayplan.framework.status import Code, Status
@@ -55,7 +54,7 @@ def test_every_node_that_cannot_help_is_counted_with_its_reason():
 
 def test_a_filter_that_cannot_answer_ends_preemption_with_its_error():
     in_no_region = {"topology.kubernetes.io/zone": "z0__z1"}
-    disk = volume("v", gce_persistent_disk=GCEPersistentDiskSource("d"), labels=in_no_region)
+    disk = volume("v", gce_persistent_disk={"pdName": "d"}, labels=in_no_region)
     world = World(make_node("n1", cpu="4"), low("a"))
     world.add(claim(volume="v", bound=True), disk, csi_node("n1", migrated="kubernetes.io/gce-pd"))
     assert world.post_filter_message(pod_with("c", cpu="3", priority=10)) == (

@@ -22,7 +22,7 @@ from tests.plugins.volume_scenes import (
 )
 
 from bayplan.api.objects import Volume
-from bayplan.api.storage_objects import AWSElasticBlockStoreSource, CSIStorageCapacity, PersistentVolume
+from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
@@ -59,7 +59,7 @@ changes = st.one_of(
             storage_class=_few([LOCAL, LOCAL, LOCAL, "other"]),
             claim_ref=_few([None, None, None, ref("c0"), ref("c1", uid="")]),
             phase=_few(["Available", "Available", "Bound"]),
-            aws_elastic_block_store=_few([None, None, AWSElasticBlockStoreSource("vol-1")]),
+            aws_elastic_block_store=_few([None, None, {"volumeID": "vol-1"}]),
         ),
     ),
     change("delete", st.just(PersistentVolume), _few(VOLUMES)),

@@ -17,13 +17,13 @@ from tests.plugins.volume_scenes import (
 )
 
 from bayplan.api.response import ApiResponse
-from bayplan.api.storage_objects import GCEPersistentDiskSource, PersistentVolume
+from bayplan.api.storage_objects import PersistentVolume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Code, EffectError
 from bayplan.plugins.volumes.claims import VolumeError
 
 ZONE = "topology.kubernetes.io/zone"
-GCE_DISK = GCEPersistentDiskSource("d")
+GCE_DISK = {"pdName": "d"}
 UU = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
 CONFLICT = "node(s) didn't match PersistentVolume's node affinity"
 NO_MATCH = "node(s) didn't find available persistent volumes to bind"

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from msgspec.structs import replace
 
 from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, Volume
-from bayplan.api.storage_objects import CSINode, PersistentVolume, VolumeNodeAffinity
+from bayplan.api.storage_objects import CSINode, PersistentVolume, PersistentVolumeSpec, VolumeNodeAffinity
 
 _AWS = "kubernetes.io/aws-ebs"
 _GCE = "kubernetes.io/gce-pd"
@@ -76,18 +76,7 @@ def translate_volume(volume: PersistentVolume) -> Translation | None:
 
     Return None for volumes of other kinds, and of plugins that kube-scheduler does not take as migrated.
     """
-    spec = volume.spec
-    if spec.aws_elastic_block_store is not None:
-        return _translate_aws(spec.aws_elastic_block_store.volume_id)
-    if spec.gce_persistent_disk is not None:
-        return _translate_gce(spec.gce_persistent_disk.pd_name, volume.metadata.labels or {})
-    if spec.cinder is not None:
-        return _translate(_CINDER, spec.cinder.volume_id)
-    if spec.azure_disk is not None:
-        return _translate_azure(spec.azure_disk.disk_uri, spec.azure_disk.kind)
-    if spec.portworx_volume is not None:
-        return _translate(_PORTWORX, spec.portworx_volume.volume_id)
-    return None
+    return _translate_disk(volume.spec, volume.metadata.labels or {})
 
 
 def translate_inline_volume(volume: Volume) -> Translation | None:
@@ -95,26 +84,15 @@ def translate_inline_volume(volume: Volume) -> Translation | None:
 
     Return None for volumes of other kinds. Volumes of Azure files and of vSphere have a driver that counts nothing.
     """
-    translation = None
-    if volume.aws_elastic_block_store is not None:
-        translation = _translate_aws(text_of(volume.aws_elastic_block_store, "volumeID"))
-    elif volume.gce_persistent_disk is not None:
-        translation = _translate_gce(text_of(volume.gce_persistent_disk, "pdName"), {})
-    elif volume.cinder is not None:
-        translation = _translate(_CINDER, text_of(volume.cinder, "volumeID"))
-    elif volume.azure_disk is not None:
-        translation = _translate_azure(text_of(volume.azure_disk, "diskURI"), volume.azure_disk.get("kind"))
-    elif volume.azure_file is not None:
-        translation = Translation(_AZURE_FILE, UNCOUNTED_DRIVERS[_AZURE_FILE], None)
-    elif volume.vsphere_volume is not None:
-        translation = Translation(_VSPHERE, UNCOUNTED_DRIVERS[_VSPHERE], None)
-    elif volume.portworx_volume is not None:
-        translation = _translate(_PORTWORX, text_of(volume.portworx_volume, "volumeID"))
-    return translation
+    if volume.azure_file is not None:
+        return Translation(_AZURE_FILE, UNCOUNTED_DRIVERS[_AZURE_FILE], None)
+    if volume.vsphere_volume is not None:
+        return Translation(_VSPHERE, UNCOUNTED_DRIVERS[_VSPHERE], None)
+    return _translate_disk(volume, {})
 
 
 def text_of(source: Mapping[str, object], key: str) -> str:
-    """Return a field of a pod's own volume as text, "" if it is missing."""
+    """Return a field of a volume's source as text, "" if it is missing."""
     return str(source.get(key) or "")
 
 
@@ -180,6 +158,20 @@ def _with_zones(affinity: VolumeNodeAffinity | None, key: str, zones: list[str])
 
 def _affinity_of(terms: Iterable[NodeSelectorTerm]) -> VolumeNodeAffinity:
     return VolumeNodeAffinity(required=NodeSelector(node_selector_terms=list(terms)))
+
+
+def _translate_disk(source: Volume | PersistentVolumeSpec, labels: Mapping[str, str]) -> Translation | None:
+    if source.aws_elastic_block_store is not None:
+        return _translate_aws(text_of(source.aws_elastic_block_store, "volumeID"))
+    if source.gce_persistent_disk is not None:
+        return _translate_gce(text_of(source.gce_persistent_disk, "pdName"), labels)
+    if source.cinder is not None:
+        return _translate(_CINDER, text_of(source.cinder, "volumeID"))
+    if source.azure_disk is not None:
+        return _translate_azure(text_of(source.azure_disk, "diskURI"), source.azure_disk.get("kind"))
+    if source.portworx_volume is not None:
+        return _translate(_PORTWORX, text_of(source.portworx_volume, "volumeID"))
+    return None
 
 
 def _translate(plugin: str, handle: str, problem: str = "") -> Translation:
