@@ -8,9 +8,8 @@ from tests.cache_checks import assert_adds_up
 from bayplan.api.objects import ContainerStatus, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
 from bayplan.cache.cache import Cache
-from bayplan.cache.change_log import KEPT_POD_BYTES
+from bayplan.cache.change_log import KEPT_POD_BYTES, RowFollower
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.row_follower import RowFollower
 
 GPU = "example.com/gpu"
 

@@ -3,10 +3,9 @@
 from collections.abc import Iterable
 from typing import Final
 
-from bayplan.cache.change_log import KEPT_POD_BYTES, ChangeLog, PodLog, Rows
+from bayplan.cache.change_log import KEPT_POD_BYTES, ChangeLog, PodLog, RowFollower, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
 
 KEPT_SCRATCH_POD_BYTES: Final = KEPT_POD_BYTES // 8
 """What `pods_changed` of a table beside the real one keeps at least: there are six of them, or more that share this."""

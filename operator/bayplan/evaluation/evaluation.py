@@ -11,10 +11,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import EVERYTHING, NOTHING, RowChange, RowFollower, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import EVERYTHING, NOTHING, RowChange, RowFollower
 from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
 from bayplan.evaluation.nominated_round import NominatedRound
 from bayplan.evaluation.pre_filters import PreFilters

@@ -6,10 +6,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import RowChange, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowChange
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
 from bayplan.evaluation.pre_filters import PreFilters
 from bayplan.framework.interface import CycleState, FilterPlugin

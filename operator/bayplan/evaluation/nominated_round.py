@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import RowFollower, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowFollower
 from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
 from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin, PreFilterPlugin

@@ -5,10 +5,9 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import RowChange, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.row_follower import RowChange
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsScores
 from bayplan.evaluation.raw_score import NOT_FEASIBLE, RawScore
 from bayplan.framework.interface import CycleState, Scores

@@ -57,7 +57,7 @@ from bayplan.plugins.preemption.default_preemption import DefaultPreemption
 from bayplan.plugins.priority_sort import PrioritySort
 from bayplan.plugins.scheduling_gates import SchedulingGates
 from bayplan.plugins.taint_toleration import TaintToleration
-from bayplan.plugins.topology_placement.topology_placement_generator import TopologyPlacementGenerator
+from bayplan.plugins.topology_placement_generator import TopologyPlacementGenerator
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone

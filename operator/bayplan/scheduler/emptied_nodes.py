@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bayplan.cache.cache import Cache
+from bayplan.cache.change_log import RowFollower
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.cache.row_follower import RowFollower
 from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroups
-from bayplan.plugins.preemption.group_victims import priority_in_group
+from bayplan.plugins.preemption.victims import priority_in_group
 from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 

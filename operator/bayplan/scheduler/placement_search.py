@@ -10,8 +10,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.topology_placement.domains import Shape
-from bayplan.plugins.topology_placement.topology_placement_generator import NodePlacement, Placements
+from bayplan.plugins.topology_placement_generator import NodePlacement, Placements, Shape
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 

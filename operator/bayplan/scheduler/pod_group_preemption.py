@@ -14,7 +14,7 @@ from bayplan.plugins.preemption.default_preemption import (
     is_terminating_by_preemption,
     seconds_until_allowed,
 )
-from bayplan.plugins.preemption.group_victims import VictimUnit, in_order_of_sparing, units_below
+from bayplan.plugins.preemption.victims import VictimUnit, in_order_of_sparing, units_below
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle

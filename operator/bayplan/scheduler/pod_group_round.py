@@ -15,7 +15,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code
 from bayplan.groups.pod_group import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.topology_placement.topology_placement_generator import PlacementError, TopologyPlacementGenerator
+from bayplan.plugins.topology_placement_generator import PlacementError, TopologyPlacementGenerator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.attempt import rejection_of_node
 from bayplan.scheduler.cycle import SchedulingCycle

@@ -14,7 +14,7 @@ from bayplan.api.meta_objects import key_of
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.node_table import NodeTable
 from bayplan.framework.status import Traits
-from bayplan.plugins.preemption.kept_selections import KeptSelections
+from bayplan.plugins.preemption.on_columns import KeptSelections
 from bayplan.plugins.preemption.victims import LowerPriorityPods, VictimRule
 from bayplan.scheduler.decision import FitError
 

@@ -18,8 +18,7 @@ from bayplan.framework.candidate import Candidate
 from bayplan.framework.interface import FilterPlugin, Rejections
 from bayplan.framework.status import Code, Reads
 from bayplan.groups.pod_groups import PodGroups
-from bayplan.plugins.preemption.kept_selections import KeptSelections
-from bayplan.plugins.preemption.on_columns import ColumnVictimSelector
+from bayplan.plugins.preemption.on_columns import ColumnVictimSelector, KeptSelections
 from bayplan.plugins.preemption.victims import (
     Budgets,
     LowerPriorityPods,
@@ -60,6 +59,11 @@ class _Unit(NamedTuple):
 
     pods: tuple[PodInfo, ...]
     here: tuple[PodInfo, ...]
+
+
+def _importance(unit: _Unit) -> tuple[int, bool, int, float]:
+    first = unit.pods[0]
+    return unit_importance(unit.pods, first.priority, is_grouped=first.pod.spec.scheduling_group is not None)
 
 
 @dataclass(eq=False)
@@ -131,7 +135,7 @@ class NodeVictimSelector:
             if all(each.priority < self.pod.priority and self.lower.is_old_enough(each) for each in pods):
                 here = tuple(each for each in pods if each.uid in self.scratch.source.pods[row])
                 units[pods[0].uid] = _Unit(pods, here)
-        return sorted(units.values(), key=lambda unit: unit_importance(unit.pods))
+        return sorted(units.values(), key=_importance)
 
 
 @dataclass(eq=False)

@@ -1,6 +1,6 @@
-"""Who may be a victim, in what order victims are spared, and which disruption budgets forbid to end them."""
+"""Who may be a victim of a pod or of a group, who is spared first, and which disruption budgets forbid to end them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from math import inf
 from weakref import WeakKeyDictionary
@@ -12,12 +12,17 @@ from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.affinity_terms import Anchor, anchors, that_may_match
 from bayplan.cache.change_log import KeyFollower, Rows
+from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, start_time
+from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroups
+
+_ROWS_AT_ONCE = 128
 
 
 @dataclass(slots=True, eq=False)
@@ -165,13 +170,12 @@ def importance(pod: PodInfo) -> tuple[int, float]:
     return -pod.priority, start_time(pod)
 
 
-def unit_importance(pods: Sequence[PodInfo]) -> tuple[int, bool, int, float]:
-    """Sort the most important of pods that end together first: groups before pods, then more pods.
+def unit_importance(pods: Sequence[PodInfo], priority: int, *, is_grouped: bool) -> tuple[int, bool, int, float]:
+    """Sort the most important of pods that end together first: of those of one priority groups before pods, then more.
 
-    Of those of one priority (upstream: framework/preemption/util.go MoreImportantVictim).
+    Upstream: framework/preemption/util.go MoreImportantVictim.
     """
-    is_grouped = pods[0].pod.spec.scheduling_group is not None
-    return -pods[0].priority, not is_grouped, -len(pods), min(map(start_time, pods))
+    return -priority, not is_grouped, -len(pods), min(map(start_time, pods))
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +192,10 @@ class VictimRule:
         """Return when the pod has run long enough, in seconds since the epoch; inf for one that has not started."""
         started = start_time(victim)
         return started if started == inf else started + self.minimum_runtime
+
+    def has_run_long_enough(self, victim: PodInfo, now: float) -> bool:
+        """Whether the pod may be evicted."""
+        return not self.minimum_runtime or self.evictable_from(victim) <= now
 
 
 @dataclass(slots=True)
@@ -223,7 +231,7 @@ class LowerPriorityPods(UsageView):
 
     def is_old_enough(self, pod: PodInfo) -> bool:
         """Whether the pod has run long enough to be evicted."""
-        return not self._rule.minimum_runtime or self._rule.evictable_from(pod) <= self._rule.now()
+        return self._rule.has_run_long_enough(pod, self._rule.now())
 
     def follow(self) -> None:
         """Bring everything up to date with the node table and the clock."""
@@ -263,3 +271,70 @@ class LowerPriorityPods(UsageView):
             for name, amount in pod.placed.amounts.items():
                 if name in self.requested:
                     self.requested[name][row] += amount
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class VictimUnit:
+    """Pods that end together or stay together: one pod, or all of a group of disruption mode `all`.
+
+    `rows` are those of its pods. `is_grouped` is whether they are of a pod group of Kubernetes' own kind, whose
+    priority counts then. Upstream: framework/preemption/types.go Victim.
+    """
+
+    pods: tuple[PodInfo, ...]
+    rows: tuple[int, ...]
+    priority: int
+    is_grouped: bool
+
+    @property
+    def importance(self) -> tuple[int, bool, int, float]:
+        """Sort the most important unit first."""
+        return unit_importance(self.pods, self.priority, is_grouped=self.is_grouped)
+
+
+def units_below(
+    priority: int, nodes: NodeTable, groups: PodGroups | None, rule: VictimRule, besides: PodGroupKey
+) -> Iterator[list[VictimUnit] | None]:
+    """Give None now and then, and at last the units of lower priority that have run long enough.
+
+    Pods of the group `besides`, which is to get the room, are none, and neither is a group one of whose pods is spared
+    by the rule.
+    """
+    units: list[VictimUnit] = []
+    whole: dict[PodGroupKey, list[tuple[PodInfo, int]]] = {}
+    priority_of: dict[PodGroupKey, int] = {}
+    now = rule.now()
+    for number, row in enumerate(nodes.rows().tolist(), 1):
+        for pod in nodes.pods[row].values():
+            key = None if groups is None else groups.of(pod)
+            group = None if key is None or groups is None else groups.get(key)
+            own = priority_in_group(pod, group)
+            if own >= priority or key == besides:
+                continue
+            if key is not None and group is not None and group.evicted_as_one:
+                whole.setdefault(key, []).append((pod, row))
+                priority_of[key] = own
+            elif rule.has_run_long_enough(pod, now):
+                units.append(VictimUnit((pod,), (row,), own, pod.pod.spec.scheduling_group is not None))
+        if not number % _ROWS_AT_ONCE:
+            yield None
+    for key, members in whole.items():
+        pods, rows = zip(*members, strict=True)
+        if all(rule.has_run_long_enough(pod, now) for pod in pods):
+            units.append(VictimUnit(pods, rows, priority_of[key], is_grouped=True))
+    yield units
+
+
+def priority_in_group(pod: PodInfo, group: PodGroup | None) -> int:
+    """Return the priority by which group preemption counts a pod: its group's, or its own where there is none."""
+    return pod.priority if group is None or group.priority is None else group.priority
+
+
+def in_order_of_sparing(units: Sequence[VictimUnit], budgets: Budgets) -> list[VictimUnit]:
+    """Return the units in the order in which they are given back: those first whose end would violate a budget.
+
+    One pod that would is enough for its unit (upstream: FilterVictimsWithPDBViolation).
+    """
+    ranked = sorted(units, key=lambda unit: unit.importance)
+    violating = {id(pod) for pod in budgets.split_by_violation([pod for unit in ranked for pod in unit.pods])[0]}
+    return sorted(ranked, key=lambda unit: not any(id(pod) in violating for pod in unit.pods))

@@ -1,1 +1,0 @@
-"""TopologyPlacementGenerator, and how it tells the sets of nodes apart."""
