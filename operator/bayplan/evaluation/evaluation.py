@@ -4,7 +4,8 @@ Read on in this order: pre_filters, filter_round, nominated_round, then score_to
 is the shortcut of both halves.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -24,7 +25,7 @@ from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Diagnosis, Reason
 
 _PASSED = -1
-"""In `rejected_by`: no filter rejected the row."""
+"""In place of a filter's: none rejects the row."""
 
 _UNSCORED_ROWS: Final = 1024
 """When several changes leave more rows than this filtered but not scored, the next `totals` scores all rows.
@@ -32,11 +33,28 @@ _UNSCORED_ROWS: Final = 1024
 Once all rows are to be scored the count stands at this limit, so that what changes after that joins them."""
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class FilterRejection:
+    """The rows that one filter rejects, in the plain round or in that with nominated pods."""
+
+    plugin: FilterPlugin
+    rows: Rows
+    found_in: FilterRound | NominatedRound
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it rejects them without nominated pods."""
+        return isinstance(self.found_in, FilterRound)
+
+    def reasons(self, pod: PodInfo) -> Iterable[Reason]:
+        """Why it rejects them."""
+        return self.found_in.reasons_of(pod, self.plugin, self.rows)
+
+
 class Verdicts:
     """Explains what both rounds of filters found at their last refresh, and keeps it until something changes.
 
-    A node's verdict is that of the first filter that rejects it, in either round. It is told by a number: the filter's
-    place among those that apply, counted on from there for the round with nominated pods.
+    A node's verdict is that of the first filter that rejects it, in either round.
     """
 
     def __init__(
@@ -55,8 +73,28 @@ class Verdicts:
         self._first = None
         self._diagnoses.clear()
 
-    def rejected_by(self, rows: Rows) -> NDArray[np.intp]:
-        """For each row the number of the first filter that rejects it, or -1, `(rows,) intp`."""
+    def by_filter(self, rows: Rows) -> Iterator[FilterRejection]:
+        """Divide those of `rows` that are rejected by the first filter that does it."""
+        return self._divide(rows, self._first_of(rows))
+
+    def solely_by_filter(self, rows: Rows) -> Iterator[FilterRejection]:
+        """Divide those of `rows` that a single filter rejects without nominated pods by that."""
+        failing = self._plain.codes[:, rows] != 0
+        sole = (np.count_nonzero(failing, axis=0) == 1) & ~self.narrowed_out(rows)
+        return self._divide(rows, np.where(sole, _first_failing(failing), _PASSED))
+
+    def _divide(self, rows: Rows, first: NDArray[np.intp]) -> Iterator[FilterRejection]:
+        filters = self.pre_filters.filters
+        # Counting takes less than sorting them, as there are few.
+        for number in np.flatnonzero(np.bincount(first + 1, minlength=1)[1:]).tolist():
+            found_in, place = divmod(number, len(filters))
+            yield FilterRejection(filters[place], rows[first == number], self._rounds[found_in])
+
+    def _first_of(self, rows: Rows) -> NDArray[np.intp]:
+        """For each row the place of the first filter that rejects it, or -1, `(rows,) intp`.
+
+        Those of the round with nominated pods are counted on from the last of the plain one.
+        """
         first = _first_failing(self._plain.codes.take(rows, axis=1))
         if self._nominated is not None:
             blocked = self._nominated.blocked[rows]
@@ -65,29 +103,10 @@ class Verdicts:
                 first[blocked] = np.where(is_plain, found, found + len(self.pre_filters.filters))
         return first
 
-    def solely_rejected_by(self, rows: Rows) -> NDArray[np.intp]:
-        """For each row the number of the only filter that rejects it without nominated pods, or -1, `(rows,) intp`."""
-        failing = self._plain.codes[:, rows] != 0
-        sole = (np.count_nonzero(failing, axis=0) == 1) & ~self.narrowed_out(rows)
-        return np.where(sole, _first_failing(failing), _PASSED)
-
-    def is_plain(self, number: int) -> bool:
-        """Whether the filter `number` is that of the round without nominated pods."""
-        return self._find(number)[0] is self._plain
-
-    def filter_at(self, number: int) -> FilterPlugin:
-        """The filter that `rejected_by` calls `number`, in either round."""
-        return self._find(number)[1]
-
     def narrowed_out(self, rows: Rows) -> NDArray[np.bool_]:
         """Which rows a PreFilter left out of the search, `(rows,) bool`."""
         allowed = self._plain.allowed
         return np.zeros(len(rows), dtype=np.bool_) if allowed is None else ~allowed[rows]
-
-    def reasons_of(self, pod: PodInfo, number: int, rows: Rows) -> Iterable[Reason]:
-        """The reasons of the filter `number` for rows it rejected."""
-        found_in, plugin = self._find(number)
-        return found_in.reasons_of(pod, plugin, rows)
 
     def rejections(self) -> Rejections:
         """The codes of all existing nodes, for PostFilter plugins."""
@@ -113,7 +132,7 @@ class Verdicts:
     def diagnose(self, pod: PodInfo, *, with_reasons: bool = True, within: Rows | None = None) -> Diagnosis:
         """Why no node fits, of those `within` if given; without reasons only who rejects the pod, which is quick."""
         if within is not None:
-            return self._diagnose(pod, within, self.rejected_by(within), with_reasons=with_reasons)
+            return self._diagnose(pod, within, self._first_of(within), with_reasons=with_reasons)
         known = self._diagnoses.get(with_reasons)
         if known is None:
             rows = self._nodes.rows()
@@ -121,15 +140,10 @@ class Verdicts:
             self._diagnoses[with_reasons] = known
         return known
 
-    def _find(self, number: int) -> tuple[FilterRound | NominatedRound, FilterPlugin]:
-        """The round and the filter that `rejected_by` calls `number`."""
-        found_in, place = divmod(number, len(self.pre_filters.filters))
-        return self._rounds[found_in], self.pre_filters.filters[place]
-
     def _first_rejecting(self) -> NDArray[np.intp]:
-        """As `rejected_by` of all existing rows."""
+        """As `_first_of` all existing rows."""
         if self._first is None:
-            self._first = self.rejected_by(self._nodes.rows())
+            self._first = self._first_of(self._nodes.rows())
         return self._first
 
     def _diagnose(self, pod: PodInfo, rows: Rows, first: NDArray[np.intp], *, with_reasons: bool) -> Diagnosis:
@@ -144,21 +158,12 @@ class Verdicts:
             reasons[self.pre_filters.narrowed_reason] = int(np.count_nonzero(out))
             plugins.update(self.pre_filters.narrowed_by)
             rows, first = rows[~out], first[~out]
-        for number in filters_in(first):
-            plugins.add(self.filter_at(number).name)
-            for reason in self.reasons_of(pod, number, rows[first == number]) if with_reasons else ():
+        for each in self._divide(rows, first):
+            plugins.add(each.plugin.name)
+            for reason in each.reasons(pod) if with_reasons else ():
                 if held := int(np.count_nonzero(reason.holds)):
                     reasons[reason.text] = reasons.get(reason.text, 0) + held
         return Diagnosis(count, reasons=reasons, rejector_plugins=frozenset(plugins))
-
-
-def filters_in(first: NDArray[np.intp]) -> list[int]:
-    """Return the numbers of the filters in what `rejected_by` told, in growing order; explanations rely on it, too.
-
-    Counting takes less than sorting them, as there are few.
-    """
-    numbers: list[int] = np.flatnonzero(np.bincount(first + 1, minlength=1)[1:]).tolist()
-    return numbers
 
 
 def _first_failing(failing: NDArray[np.bool_ | np.int8]) -> NDArray[np.intp]:

@@ -76,12 +76,9 @@ def _near_misses(rejected_nodes: RejectedNodes) -> Iterator[tuple[float, OwnChan
     """Give changes by size, the smaller the better: of requests their share, of others how common they are."""
     decision, order = rejected_nodes.decision, rejected_nodes.order
     pod, nodes, verdicts = decision.pod, decision.nodes, decision.evaluation.verdicts
-    rows = nodes.rows()
-    sole = verdicts.solely_rejected_by(rows)
-    for number in np.unique(sole[sole >= 0]).tolist():
-        rejected = rows[sole == number]
-        details = rejected_nodes.details(number, rejected)
-        if verdicts.filter_at(number).name == _NODE_AFFINITY and pod.pod.spec.required_nodes is not None:
+    for rejection in verdicts.solely_by_filter(nodes.rows()):
+        rejected, details = rejection.rows, rejected_nodes.details(rejection)
+        if rejection.plugin.name == _NODE_AFFINITY and pod.pod.spec.required_nodes is not None:
             selected = rejected[~_by_node_selector(details, pod, len(rejected))]
             if len(selected):
                 yield 1 / len(selected), NoNodeAffinity(nodes.names[order.first(selected)])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
-from bayplan.evaluation.evaluation import filters_in
+from bayplan.evaluation.evaluation import FilterRejection
 from bayplan.explain.explanation import NodeGroup
 from bayplan.framework.causes import LISTED, Cause, Detail, Listed, Pinned, listed, same_for_all, told
 from bayplan.scheduler.decision import Decision
@@ -80,19 +80,16 @@ class RejectedNodes:
         ]
         return groups + [NodeGroup(len(rows), plugin, (), Listed()) for plugin, _, rows in found[MOST_GROUPS:]]
 
-    def details(self, number: int, rows: Rows) -> list[Detail]:
-        """Return the causes for which the filter `number` rejects `rows`; in its own words where it has no better."""
-        decision = self.decision
-        pod, nodes, evaluation = decision.pod, decision.nodes, decision.evaluation
-        verdicts = evaluation.verdicts
-        is_plain = verdicts.is_plain(number)
-        teller = decision.framework.detailed_filters.get(verdicts.filter_at(number).name) if is_plain else None
+    def details(self, rejection: FilterRejection) -> list[Detail]:
+        """Return the causes of the rejection; in the filter's own words where it has no better."""
+        decision, is_plain = self.decision, rejection.is_plain
+        teller = decision.framework.detailed_filters.get(rejection.plugin.name) if is_plain else None
         details: Iterable[Detail]
         if teller is not None:
-            details = teller.details(evaluation.state, pod, nodes, rows)
+            details = teller.details(decision.evaluation.state, decision.pod, decision.nodes, rejection.rows)
         else:
             with_nominated = "" if is_plain else ", with the pods nominated there"
-            reasons = verdicts.reasons_of(pod, number, rows)
+            reasons = rejection.reasons(decision.pod)
             details = (same_for_all(each.holds, told(each.text + with_nominated)) for each in reasons)
         return [each for each in islice(details, _MOST_DETAILS) if each.holds.any()]
 
@@ -106,14 +103,11 @@ class RejectedNodes:
         if out.any():
             names = pre_filters.narrowed_to or frozenset()
             yield pre_filters.narrowed_plugins, [Pinned(listed(names))], rows[out]
-        rows = rows[~out]
-        first = verdicts.rejected_by(rows)
-        for number in filters_in(first):
-            rejected = rows[first == number]
-            details = self.details(number, rejected)
+        for rejection in verdicts.by_filter(rows[~out]):
+            details, rejected = self.details(rejection), rejection.rows
             for places in _together(details, len(rejected)):
                 causes = [each.tell(places) for each in details if each.holds[places[0]]]
-                yield verdicts.filter_at(number).name, causes[:_MOST_CAUSES] or [told(_OTHER)], rejected[places]
+                yield rejection.plugin.name, causes[:_MOST_CAUSES] or [told(_OTHER)], rejected[places]
 
 
 def _together(details: Sequence[Detail], count: int) -> list[Places]:

@@ -7,7 +7,6 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.evaluation.evaluation import filters_in
 from bayplan.scheduler.decision import Decision
 
 MAX_REASONS_BYTES: Final = 64 << 20
@@ -78,15 +77,12 @@ def _trace_rejections(decision: Decision, trace: Trace) -> None:
         verdict = trace[nodes.names[row]]
         pre_filters = verdicts.pre_filters
         verdict.rejected_by, verdict.reasons = pre_filters.narrowed_plugins, [pre_filters.narrowed_reason]
-    rows = rows[~out]
-    first = verdicts.rejected_by(rows)
     size = 0
-    for index in filters_in(first):
-        rejected = rows[first == index]
-        plugin = verdicts.filter_at(index).name
+    for rejection in verdicts.by_filter(rows[~out]):
+        rejected = rejection.rows
         for row in rejected.tolist():
-            trace[nodes.names[row]].rejected_by = plugin
-        for reason in verdicts.reasons_of(pod, index, rejected):
+            trace[nodes.names[row]].rejected_by = rejection.plugin.name
+        for reason in rejection.reasons(pod):
             size += len(reason.text) * int(np.count_nonzero(reason.holds))
             _check_size(pod, size)
             for row in rejected[reason.holds].tolist():
