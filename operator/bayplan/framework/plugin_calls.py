@@ -18,7 +18,7 @@ from bayplan.framework.interface import (
     Wait,
 )
 from bayplan.framework.status import Code, Codes, Status
-from bayplan.metrics.instruments import Count, Series
+from bayplan.metrics.instruments import Count
 from bayplan.metrics.table import POD_PREEMPTOR, VOLUME_STAGES, Metrics
 
 _Answer = TypeVar("_Answer")
@@ -54,8 +54,6 @@ class PluginCalls:
         self._metrics = metrics
         self._until_sample = 0
         self._measured: dict[int, Any] = {}
-        self._of_points: dict[tuple[str, str], Series] = {}
-        self._of_plugins: dict[tuple[str, str, str], Series] = {}
         self.observed = metrics is not None
         """Whether anybody wants to know; nothing need be measured or begun otherwise."""
         self.sampled = False
@@ -97,23 +95,13 @@ class PluginCalls:
 
     def report(self, point: str, status: str, seconds: float) -> None:
         """Pass on how long all plugins of an extension point took."""
-        times = self._of_points.get((point, status))
-        if times is None:
-            if self._metrics is None:
-                return
-            times = self._metrics.extension_point_seconds.series(point, status, self._profile)
-            self._of_points[point, status] = times
-        times.observe(seconds)
+        if self._metrics is not None:
+            self._metrics.extension_point_seconds.observe(seconds, point, status, self._profile)
 
     def executed(self, plugin: str, point: str, status: str, seconds: float) -> None:
         """Pass on how long one plugin took in a sampled cycle."""
-        times = self._of_plugins.get((plugin, point, status))
-        if times is None:
-            if self._metrics is None:
-                return
-            times = self._metrics.plugin_seconds.series(plugin, point, status)
-            self._of_plugins[plugin, point, status] = times
-        times.observe(seconds)
+        if self._metrics is not None:
+            self._metrics.plugin_seconds.observe(seconds, plugin, point, status)
 
     def failed(self, plugin: str, point: str) -> None:
         """Count a plugin that could not answer; kube-scheduler counts that of volumes only."""
