@@ -207,9 +207,9 @@ class Cache:
         if row is None:
             self.without_node[placement.node_name][pod.uid] = pod
             return
-        if _looks_different(before.pod, pod.pod):
+        if _differ_for_plugins(before.pod, pod.pod):
             self.nodes.usage_changed.append(row)
-        self.nodes.replace_pod(before, pod, row, counted_alike=_are_counted_alike(before.pod, pod.pod))
+        self.nodes.replace_pod(before, pod, row, counted_alike=not _differ_for_counters(before.pod, pod.pod))
 
     def _drop(self, uid: str, placement: _Placement) -> None:
         self._confirm(placement)
@@ -226,25 +226,25 @@ class Cache:
         del self._placements[uid]
 
 
-def _looks_different(old: Pod, new: Pod) -> bool:
+def _differ_for_plugins(old: Pod, new: Pod) -> bool:
     """Whether something changed that plugins read of pods on nodes: whom rules count, and how important pods are.
 
-    Tables beside the real one learn of new versions by their row, so whatever tells counted pods apart is part of it.
+    Scratch tables learn of new versions by their row, so whatever tells counted pods apart is part of it.
     """
     return (
-        not _are_counted_alike(old, new)
+        _differ_for_counters(old, new)
         or old.status.start_time != new.status.start_time
         or old.spec.priority != new.spec.priority
     )
 
 
-def _are_counted_alike(old: Pod, new: Pod) -> bool:
-    """Whether nothing changed by which rules tell pods on nodes apart: terminating ones do not count for spreading."""
+def _differ_for_counters(old: Pod, new: Pod) -> bool:
+    """Whether something changed by which rules tell pods on nodes apart: those that end do not count for spreading."""
     return (
-        old.metadata.labels == new.metadata.labels
-        and old.metadata.namespace == new.metadata.namespace
-        and old.metadata.deletion_timestamp == new.metadata.deletion_timestamp
-        and old.spec.affinity == new.spec.affinity
+        old.metadata.labels != new.metadata.labels
+        or old.metadata.namespace != new.metadata.namespace
+        or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        or old.spec.affinity != new.spec.affinity
     )
 
 

@@ -271,7 +271,11 @@ class Evaluation:
         return total
 
     def _filter(self, pod: PodInfo, change: RowChange) -> int:
-        """Bring the feasible set up to date with the node table. Returns UNCHANGED, ROWS or ANYWHERE."""
+        """Bring the feasible set up to date with the node table. Returns UNCHANGED, ROWS or ANYWHERE.
+
+        All rows are filtered `anew` where the table's logs do not say what changed, or where PreFilter plugins have
+        others be filtered, or by other filters.
+        """
         plain, nominated = self._plain, self._nominated
         anew = change.everything
         changed: int = UNCHANGED

@@ -1,39 +1,31 @@
 """How full storage would be: the score of nodes by what a pod's claims leave free there (upstream: scorer.go)."""
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.quantity import TOO_MUCH, value_of_milli
 from bayplan.cache.node_table import Column
-from bayplan.config.types import UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
-from bayplan.plugins.node_resources.resource_scoring import half_up, shape_table
+from bayplan.plugins.node_resources.resource_scoring import half_up
 from bayplan.plugins.volume_binding.binder import FoundVolumes
 from bayplan.plugins.volume_binding.class_volumes import requested_storage
 from bayplan.plugins.volume_binding.node_topology import Mask
 from bayplan.plugins.volumes.claims import claim_class
 
 
-class StorageCapacityScorer:
-    """Scores rows by a shape over the utilization of storage classes; all classes weigh the same.
+def storage_scores(found: FoundVolumes, table: NDArray[np.int64]) -> Scores:
+    """Score each position by how much of storage classes is used, which all weigh the same, `(positions,) int64`.
 
-    Where claims get volumes at hand these count: how much of them is asked for. Elsewhere the space that drivers
-    publish for new volumes counts; classes whose driver publishes none do not.
+    `table` has the score of each utilization. Where claims get volumes at hand these count: how much of them is asked
+    for. Elsewhere the space that drivers publish for new volumes counts; classes whose driver publishes none do not.
+    Where no class counts the score is 0.
     """
-
-    def __init__(self, shape: Sequence[UtilizationShapePoint]) -> None:
-        self._table = shape_table(shape)
-
-    def score(self, found: FoundVolumes) -> Scores:
-        """Return the score at each position, 0 where no class counts, `(positions,) int64`."""
-        total = np.zeros(len(found.no_match), dtype=np.int64)
-        counted = np.zeros(len(found.no_match), dtype=np.int64)
-        for of_class in _resources_by_class(found).values():
-            total += np.where(of_class.counts, self._table[of_class.utilization()], 0)
-            counted += of_class.counts
-        return half_up(total, np.maximum(counted, 1))
+    total = np.zeros(len(found.no_match), dtype=np.int64)
+    counted = np.zeros(len(found.no_match), dtype=np.int64)
+    for of_class in _resources_by_class(found).values():
+        total += np.where(of_class.counts, table[of_class.utilization()], 0)
+        counted += of_class.counts
+    return half_up(total, np.maximum(counted, 1))
 
 
 class _StorageResource:

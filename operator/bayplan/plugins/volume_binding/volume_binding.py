@@ -41,11 +41,12 @@ from bayplan.framework.status import (
     Traits,
     wait_until,
 )
+from bayplan.plugins.node_resources.resource_scoring import shape_table
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes, PodVolumeClaims, VolumeBinder
 from bayplan.plugins.volume_binding.capacity import volume_limit
 from bayplan.plugins.volume_binding.pod_volumes import BindingCheck, PodVolumes
-from bayplan.plugins.volume_binding.scorer import StorageCapacityScorer
+from bayplan.plugins.volume_binding.scorer import storage_scores
 from bayplan.plugins.volumes.claims import (
     VolumeError,
     claim_hint,
@@ -88,7 +89,7 @@ class VolumeBinding:
     def __init__(
         self, args: VolumeBindingArgs, nodes: NodeTable, index: NodeIndex, listers: Listers, *, scores: bool = True
     ) -> None:
-        self._scorer = StorageCapacityScorer(args.shape) if scores else None
+        self._table = shape_table(args.shape) if scores else None
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
         self._claims = listers.of(PersistentVolumeClaim)
@@ -139,7 +140,7 @@ class VolumeBinding:
         ]
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, feasible: Rows) -> Status:
-        if self._scorer is None:
+        if self._table is None:
             return SKIP
         claims: PodVolumeClaims | None = state.get(self.name)
         if claims is None or not (claims.unbound_delayed or _SCORED in state):
@@ -150,10 +151,10 @@ class VolumeBinding:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         found: FoundVolumes | None = state.get(_FILTERED)
-        if self._scorer is None or found is None:
+        if self._table is None or found is None:
             return np.zeros(len(rows), dtype=np.int64)
         # All rows are filtered before all are scored, as both read the cluster.
-        return self._scorer.score(found if found.rows is rows else self._find(state, pod, nodes, rows))
+        return storage_scores(found if found.rows is rows else self._find(state, pod, nodes, rows), self._table)
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Assume what is to be bound for the pod on the node.
