@@ -120,6 +120,10 @@ class NominatedTable:
         row = None if name is None else self.table.row(name)
         return row if row is not None and any(each.uid == pod.uid for each in self.pods.get(row, ())) else None
 
+    def added_to(self, row: int) -> tuple[PodInfo, ...]:
+        """The pods that the row has here and not in the node table."""
+        return self._added.get(row, ())
+
     def others(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The pods nominated to a row other than `pod` itself."""
         return [each for each in self.pods.get(row, ()) if each.uid != pod.uid]

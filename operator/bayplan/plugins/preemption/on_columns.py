@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
-from weakref import ref
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,29 +19,28 @@ from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, Victi
 
 Fits = NDArray[np.bool_]
 
-_KEPT_KINDS: Final = 8
+_KEPT_KINDS: Final = 16
 
 
 class SelectionsOfAKind:
     """The selections for pods of one kind; `ColumnVictimSelector` relies on `get` giving only those that hold.
 
-    A selection holds as long as the row has the same pods, the same node and the same possible victims. The table is
-    not kept alive: one with nominated pods goes with these.
+    A selection holds as long as the row has the same pods, the same node, the same possible victims, and the same pods
+    nominated to it, which `added` are.
     """
 
     def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
-        self._table = ref(table)
+        self._table = table
         self.lower = lower
         self.budgets_version = budgets_version
         self.is_used = True
         """Whether a pod of the kind came since unused ones were let go of."""
         self._layout = self._position = -1
-        self._selections: dict[int, tuple[Sequence[PodInfo], VictimSelection]] = {}
+        self._selections: dict[int, tuple[Sequence[PodInfo], Sequence[PodInfo], VictimSelection]] = {}
 
-    def follow(self, table: NodeTable) -> bool:
-        """Forget the selections on rows that changed; False if they were made on another table than this."""
-        if self._table() is not table:
-            return False
+    def follow(self) -> None:
+        """Forget the selections on rows that changed."""
+        table = self._table
         changes = table.usage_changed.since(self._position) if self._layout == table.layout else None
         self._layout, self._position = table.layout, table.usage_changed.position
         if changes is None:
@@ -50,17 +48,16 @@ class SelectionsOfAKind:
         else:
             for row in changes.tolist():
                 self._selections.pop(row, None)
-        return True
 
-    def get(self, row: int) -> VictimSelection | None:
+    def get(self, row: int, added: Sequence[PodInfo]) -> VictimSelection | None:
         """Return the selection for a row, if it still holds."""
         kept = self._selections.get(row)
         # Possible victims change with time as well: pods that were too young to be any.
-        return None if kept is None or kept[0] is not self.lower.victims[row] else kept[1]
+        return None if kept is None or kept[0] is not self.lower.victims[row] or kept[1] != added else kept[2]
 
-    def put(self, selection: VictimSelection) -> None:
+    def put(self, selection: VictimSelection, added: Sequence[PodInfo]) -> None:
         """Keep a selection made of what there is now."""
-        self._selections[selection.row] = (self.lower.victims[selection.row], selection)
+        self._selections[selection.row] = (self.lower.victims[selection.row], added, selection)
 
 
 class KeptSelections:
@@ -79,14 +76,14 @@ class KeptSelections:
         lower: LowerPriorityPods,
         budgets_version: int,
     ) -> SelectionsOfAKind:
-        """Return the up-to-date selections for pods that `filters` treat like `pod`, among these nominations."""
+        """Return the up-to-date selections for pods that `filters` treat like `pod`."""
         kind = self._kind(pod, filters)
         kept = self._kinds.get(kind) if kind is not None else None
-        if kept is None or kept.lower is not lower or kept.budgets_version != budgets_version or not kept.follow(table):
+        if kept is None or kept.lower is not lower or kept.budgets_version != budgets_version:
             kept = SelectionsOfAKind(table, lower, budgets_version)
-            kept.follow(table)
             if kind is not None:
                 self._kinds.put(kind, kept)
+        kept.follow()
         kept.is_used = True
         return kept
 
@@ -143,7 +140,7 @@ class ColumnVictimSelector:
         self._kept = self.kept.of(
             self.pod,
             self._reads_usage,
-            table=self._with_nominated,
+            table=self.scratch.source,
             lower=self.lower,
             budgets_version=self.budgets.version,
         )
@@ -175,14 +172,18 @@ class ColumnVictimSelector:
     def select(self, rows: Sequence[int]) -> dict[int, VictimSelection]:
         """Return the victims on those of `rows` that fit without them, each of which may be asked about once."""
         rows = [row for row in rows if row in self._screened]
-        selections = {row: kept for row in rows if (kept := self._kept.get(row)) is not None}
+        selections = {row: kept for row in rows if (kept := self._kept.get(row, self._added(row))) is not None}
         new = [VictimSelection(row) for row in rows if row not in selections]
         if new:
             self._reprieve(new, np.array([each.row for each in new], dtype=np.intp))
         for each in new:
             selections[each.row] = each
-            self._kept.put(each)
+            self._kept.put(each, self._added(each.row))
         return selections
+
+    def _added(self, row: int) -> Sequence[PodInfo]:
+        nominated = self.rejections.nominated
+        return () if nominated is None else nominated.added_to(row)
 
     def _remove_all(self, rows: Rows) -> None:
         scratch, nominated, lower = self.scratch, self._with_nominated, self.lower
