@@ -165,6 +165,21 @@ async def test_what_admission_refuses_failed_for_certain_and_is_neither_read_nor
     assert scene.doubts == []
 
 
+async def test_a_pod_that_waits_for_a_lost_bind_to_expire_is_bound_once_admission_refuses_no_more(scene):
+    scene.fail(Refuse(504, "Timeout"))
+    scene.fail(Refuse(500, "InternalError", message=WEBHOOK), times=2)
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.count("POST"), scene.bound_to()) == (4, "n1")
+
+
+async def test_a_bind_that_admission_refuses_after_one_was_lost_fails_after_a_few_posts(scene):
+    scene.fail(Refuse(504, "Timeout"))
+    scene.fail(Refuse(500, "InternalError", message=WEBHOOK), times=100)
+    with pytest.raises(BindError, match=r"still unbound after 5 attempts: status 500: InternalError: .*failed calling"):
+        await scene.bind()
+    assert scene.count("POST") == 5
+
+
 @pytest.mark.parametrize("fault", [DropReply(), HalfReply(), Delay(0.8)], ids=repr)
 async def test_a_bind_whose_answer_was_lost_is_not_posted_twice(scene, fault):
     scene.fail(fault)

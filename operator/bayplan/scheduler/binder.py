@@ -60,9 +60,10 @@ class Binder:
 
     The caller keeps the assumption until `bind` returns. What admission refuses has failed for certain; after any other
     error of the API server the pod is read, and has failed if it is unbound. A lost answer never counts as a failure:
-    the pod is read until that is clear, and posted again a few times if it is still unbound, which is safe because the
-    API server binds a UID once. Before a bind is given up, the last post without an answer is too old to take effect:
-    an API server ends a request after `request_timeout`, its --request-timeout, which is a minute unless set otherwise.
+    the pod is read until that is clear, and posted again a few times if it is still unbound, whether admission refuses
+    that or not. This is safe because the API server binds a UID once. Before a bind is given up, the last post without
+    an answer is too old to take effect: an API server ends a request after `request_timeout`, its --request-timeout,
+    which is a minute unless set otherwise.
     `confirmed_node` gives the node a watch has shown the pod of a UID on, None before. `timeout` is how long an answer
     is waited for. Both are in seconds. `sleep` is how the time between doubtful answers passes, and `clock` what tells
     it. Each post and each read has its turn; a bind holds none between them.
@@ -175,6 +176,9 @@ class Binder:
             BindError: the API server definitely did not act on this post.
         """
         status, problem = response.status, f"status {response.status}: {response.problem}"
+        if response.is_refused_by_admission and not first:
+            # This post failed for certain. Its node is kept for an earlier one that may land, so it is posted again.
+            return _Doubt(problem, may_land=False)
         if not response.is_refused_by_admission and (status < 300 or status >= 500):
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             gave_up = status in {502, 504}
