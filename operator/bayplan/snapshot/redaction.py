@@ -1,7 +1,6 @@
 """Snapshots and traces that tell no names: the same decisions come of them, and whose they are cannot be told."""
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct, structs
@@ -62,6 +61,8 @@ _KINDS: Final = frozenset(
 _NAME_FIELD: Final = "metadata.name"
 _UNKNOWN_VERSION: Final = "redacted/v1"
 _DEFAULT_POOL: Final = "rbd"
+_SOURCES: Final = ("aws_elastic_block_store", "azure_disk", "cinder", "gce_persistent_disk", "portworx_volume", "rbd")
+"""The fields of volumes' sources that say more than text."""
 
 
 class Redaction:
@@ -111,16 +112,8 @@ class Redaction:
     def _of_names(self) -> dict[str, Rule]:
         """The rules for fields of a name, in whatever type they are."""
         hashes, names = self._hashes, self._names
-        disks: dict[str, dict[str, Rule]] = {
-            "gce_persistent_disk": {"pdName": hashes.disk},
-            "aws_elastic_block_store": {"volumeID": hashes.disk},
-            "azure_disk": {"diskURI": hashes.disk, "kind": as_it_is},
-            "cinder": {"volumeID": hashes.disk},
-            "portworx_volume": {"volumeID": hashes.disk},
-            "rbd": {"pool": lambda pool: pool if pool == _DEFAULT_POOL else hashes.name(pool)},
-        }
         return {
-            **{field: partial(self._source, rules) for field, rules in disks.items()},
+            **dict.fromkeys(_SOURCES, self._source),
             **dict.fromkeys(KEPT, self._kept),
             **dict.fromkeys(("labels", "match_labels", "node_selector"), hashes.labels),
             **dict.fromkeys(("key", "topology_key"), hashes.label_key),
@@ -141,7 +134,7 @@ class Redaction:
         return {
             (Container, "image"): hashes.wanted_image,
             (CSINodeDriver, "name"): hashes.driver,
-            (Volume, "csi"): partial(self._source, {"driver": hashes.driver}),
+            (Volume, "csi"): self._source,
         }
 
     def _kept(self, value: Any) -> Any:  # noqa: ANN401 - see Rule
@@ -185,8 +178,15 @@ class Redaction:
             name=self._names.claim(claim.namespace, claim.name),
         )
 
-    def _source(self, rules: Mapping[str, Rule], source: Mapping[str, Any]) -> dict[str, Any]:
+    def _source(self, source: Mapping[str, Any]) -> dict[str, Any]:
         """The source of a volume: what has no rule of its own is text like any other."""
+        hashes = self._hashes
+        rules: dict[str, Rule] = {
+            **dict.fromkeys(("diskURI", "pdName", "volumeID"), hashes.disk),
+            "driver": hashes.driver,
+            "kind": as_it_is,
+            "pool": lambda pool: pool if pool == _DEFAULT_POOL else hashes.name(pool),
+        }
         return {
             key: rules.get(key, self._anew)(value) if isinstance(value, str | list) else value
             for key, value in source.items()
