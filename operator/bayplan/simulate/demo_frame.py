@@ -185,12 +185,8 @@ def _table(comparison: StrategyComparison) -> list[Text]:
     rows = (
         ("nodes in use", [use.in_use for use in uses]),
         ("could be emptied", [use.emptiable for use in uses]),
-        ("pods on nodes", [each.on_nodes for each in counts]),
-        ("waiting", [each.waiting for each in counts]),
-        ("departed", [each.departed for each in counts]),
-        ("evicted", [each.evicted for each in counts]),
-        ("to come", [each.to_come for each in counts]),
-        ("all pods", [each.total for each in counts]),
+        *((where, [each[where] for each in counts]) for where in counts[0]),
+        ("all pods", [sum(each.values()) for each in counts]),
     )
     head = Text(f"{'':<{_LABEL}}" + "".join(f"{run.label:>{_COLUMN}}" for run in comparison.runs), style="bold")
     return [head, *(Text(f"{label:<{_LABEL}}" + "".join(f"{each:>{_COLUMN},}" for each in row)) for label, row in rows)]

@@ -62,22 +62,6 @@ _RESOURCES: Final = (ResourceSpec(CPU), ResourceSpec(MEMORY), ResourceSpec(GPU, 
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Where the pods of a scene are; together they are all of them."""
-
-    on_nodes: int
-    waiting: int
-    departed: int
-    evicted: int
-    to_come: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.on_nodes + self.waiting + self.departed + self.evicted + self.to_come
-
-
-@dataclass(frozen=True, slots=True)
 class Use:
     """How many nodes are in use, and for the pods of how many the others have room, by the sum of requests."""
 
@@ -119,15 +103,15 @@ class StrategyRun:
                 yield line
 
     @property
-    def counts(self) -> Counts:
-        """Where the pods are now, by what the cache and the queue hold."""
-        return Counts(
-            on_nodes=self.simulator.cache.sizes().pods,
-            waiting=len(self.simulator.queue.uids()),
-            departed=self._departed,
-            evicted=len(self._evicted),
-            to_come=len(self._pods) - self._arrived,
-        )
+    def counts(self) -> dict[str, int]:
+        """Where the pods are now, by what the cache and the queue hold; together they are all of them."""
+        return {
+            "pods on nodes": self.simulator.cache.sizes().pods,
+            "waiting": len(self.simulator.queue.uids()),
+            "departed": self._departed,
+            "evicted": len(self._evicted),
+            "to come": len(self._pods) - self._arrived,
+        }
 
     @property
     def use(self) -> Use:
