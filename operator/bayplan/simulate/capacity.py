@@ -29,6 +29,8 @@ MAX_COPIES: Final = 1_000_000
 _HARD: Final = "DoNotSchedule"
 _BY_NODE: Final = IMPLEMENTED_PLUGINS - OWN_PLUGINS
 """Plugins of which is known when copies of a pod matter to each other."""
+_Counted = tuple[int, dict[str, int], str | None]
+"""How many fit, how many pods each node takes, and why no more do."""
 
 
 def how_many_fit(
@@ -46,15 +48,15 @@ def how_many_fit(
     most = MAX_COPIES if asked is None else min(asked, MAX_COPIES)
     key = simulator.groups.of(pod)
     group = None if key is None else simulator.groups.get(key)
-    if group is not None and group.least > max(1, len(simulator.groups.placed(group.key))):
-        counted = _in_turn(simulator, pod, group, asked, most)
-    elif key is None and _is_by_node(simulator, configuration, framework, copy):
-        counted = _by_node(simulator, framework, copy, asked, most)
+    if group is not None and group.least <= max(1, len(simulator.groups.placed(group.key))):
+        group = None
+    if key is None and _is_by_node(simulator, configuration, framework, copy):
+        fits, per_node, stopped = _by_node(simulator, framework, copy, most)
     else:
-        counted = _in_turn(simulator, pod, None, asked, most)
-    counted.pod = pod.key
-    counted.scheduling_gates = [each.name for each in pod.pod.spec.scheduling_gates or ()]
-    return counted
+        fits, per_node, stopped = _in_turn(simulator, pod, group, most)
+    gates = [each.name for each in pod.pod.spec.scheduling_gates or ()]
+    gang_of = UNSET if group is None else group.least
+    return Capacity(pod.key, fits, asked, per_node, gates, stopped, gang_of=gang_of)
 
 
 def capacity_lines(capacity: Capacity) -> list[str]:
@@ -109,7 +111,7 @@ def _may_bind_to_nodes(volume: Volume) -> bool:
     return volume != Volume(name=volume.name, image=volume.image)
 
 
-def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: int | None, most: int) -> Capacity:
+def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, most: int) -> _Counted:
     nodes = simulator.cache.nodes
     per_node: dict[str, int] = {}
     full_by = Counter[str]()
@@ -130,7 +132,7 @@ def _by_node(simulator: Simulator, framework: Framework, pod: PodInfo, asked: in
         stopped = f"nodes are full by {full}" + (f"; {others} take none" if others else "")
     elif left:
         stopped = why_no_node(simulator.cycle.reject(pod, framework).outcome)
-    return Capacity(pod.key, most - left, asked, per_node, [], stopped)
+    return most - left, per_node, stopped
 
 
 def _room(nodes: NodeTable, row: int, pod: PodInfo) -> tuple[int, str]:
@@ -143,7 +145,7 @@ def _room(nodes: NodeTable, row: int, pod: PodInfo) -> tuple[int, str]:
     return min(room)
 
 
-def _in_turn(simulator: Simulator, pod: PodInfo, group: PodGroup | None, asked: int | None, most: int) -> Capacity:
+def _in_turn(simulator: Simulator, pod: PodInfo, group: PodGroup | None, most: int) -> _Counted:
     """Place copy after copy, or gang after gang of them."""
     per_node = Counter[str]()
     fits, stopped, least = 0, None, 1 if group is None else group.least
@@ -170,7 +172,7 @@ def _in_turn(simulator: Simulator, pod: PodInfo, group: PodGroup | None, asked: 
             break
         fits += 1
         per_node.update(placed)
-    return Capacity(pod.key, fits, asked, per_node, [], stopped, gang_of=UNSET if group is None else least)
+    return fits, per_node, stopped
 
 
 def _of_group(pod: Pod, key: PodGroupKey) -> Pod:
