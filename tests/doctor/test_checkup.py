@@ -98,7 +98,7 @@ def test_pods_without_requests():
     assert told == (
         "without-requests",
         "3 pods",
-        "ask for neither cpu nor memory, 3 of them in namespace default",
+        "without a request for cpu or memory, 3 of them in namespace default",
         "up to 3 on a node count as nothing; all pods placed anew take 1 node, 2 where they ask for that",
     )
     assert "namespace: default" in fix
@@ -123,10 +123,14 @@ def test_pods_that_nothing_would_make_again_and_the_nodes_they_keep():
     assert told == (
         "without-controller",
         "2 pods",
-        "have no controller that would make them again, so that nobody moves them",
+        "nothing would make such a pod again, so nobody moves it",
         "they keep 2 nodes in use; all pods placed anew take 2 nodes as it is, 1 with the fix",
     )
     assert fix.startswith("kind: Deployment")
+
+
+def test_pods_that_nothing_would_make_again_and_that_cost_no_node_are_no_finding():
+    assert found(nodes(), [make_pod_info("alone", node="n1", cpu=1), running("web", "n1")]) == []
 
 
 def test_a_profile_that_no_pod_names():

@@ -60,10 +60,12 @@ def unnamed_profiles(patient: Patient) -> Iterator[Finding]:
 def without_controller(patient: Patient) -> Iterator[Finding]:
     """Pods that nothing would make again: nobody moves them, and their nodes stay in use until they end."""
     alone = {pod.uid for pod in patient.running if why_it_stays(pod) == ALONE}
-    if alone:
-        better = patient.packed(pods=[_owned(pod) if pod.uid in alone else pod for pod in patient.objects.pods])
+    if not alone:
+        return
+    better = patient.packed(pods=[_owned(pod) if pod.uid in alone else pod for pod in patient.objects.pods])
+    if patient.saves(better):
         hosts = {pod.pod.spec.node_name for pod in patient.running if pod.uid in alone}
-        message = "have no controller that would make them again, so that nobody moves them"
+        message = "nothing would make such a pod again, so nobody moves it"
         effect = f"they keep {counted(len(hosts), 'node')} in use; {patient.compared(better)}"
         yield Finding("without-controller", counted(len(alone), "pod"), message, effect, _CONTROLLED)
 
@@ -85,7 +87,7 @@ def without_requests(patient: Patient) -> Iterator[Finding]:
         crowd = max(Counter(pod.pod.spec.node_name for pod in found).values())
         effect = f"up to {crowd} on a node count as nothing; {patient.needed}, {better.nodes} where they ask for that"
         effect += f", and {counted(lost, 'pod')} without a node" if lost > 0 else ""
-        message = f"ask for neither cpu nor memory, {most} of them in namespace {namespace}"
+        message = f"without a request for cpu or memory, {most} of them in namespace {namespace}"
         fix = _LIMIT_RANGE.format(namespace=namespace)
         yield Finding("without-requests", counted(len(found), "pod"), message, effect, fix)
 
