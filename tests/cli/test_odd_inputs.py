@@ -51,6 +51,7 @@ REFUSED = {
     "blank": ("\n\n", "in: is empty"),
     "comments only": ("# nothing\n", "in: holds no objects"),
     "an empty list": (lists(), "--cluster: the files hold no objects"),
+    "a list with a typing error": ("kind: List\nitms: []\n", "in: document 1: items: Required value"),
     "an answer of the API server": (
         json.dumps(FORBIDDEN),
         'in: is no cluster but an answer of the API server: "pods is forbidden"',
@@ -153,7 +154,7 @@ def test_pods_of_another_scheduler_say_which_name_to_give(simulate):
     assert code == 0
     assert err == (
         "no pod is tried: 1 pod that waits names the scheduler default-scheduler; "
-        "to simulate it give --scheduler-name default-scheduler\n"
+        "to try it give --scheduler-name default-scheduler\n"
     )
     code, out, err = simulate(files, "--cluster", "in", "--scheduler-name", "default-scheduler")
     assert (code, err) == (0, "")

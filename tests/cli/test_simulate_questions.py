@@ -71,7 +71,7 @@ def test_evicted_pods_of_another_scheduler_say_which_name_to_give(simulate):
     assert code == 0
     assert err == (
         "1 evicted pod is not placed: it names the scheduler default-scheduler; "
-        "to simulate it give --scheduler-name default-scheduler\n"
+        "to try it give --scheduler-name default-scheduler\n"
     )
     assert "1 scheduled, 0 unschedulable, 1 of other schedulers" in out
 

@@ -72,7 +72,7 @@ def test_lists_are_taken_apart(read, kind):
     assert [pod.key for pod in cluster.pods] == ["default/p1", "default/p2"]
 
 
-def test_a_list_without_items_is_an_empty_list(read):
+def test_a_list_whose_items_are_null_is_an_empty_list(read):
     assert read('{"apiVersion": "v1", "kind": "List", "items": null}').pods == []
 
 
@@ -196,6 +196,7 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ("kind: Node\nmetadata: {name: a}\n---\nfoo: bar\n", "cluster.yaml: document 2: kind: Required value"),
         ("kind: 5\n", "cluster.yaml: document 1: kind: Expected str, got int"),
         ('{"kind": "List", "items": {"a": 1}}', "cluster.yaml: items: Expected array"),
+        ('{"kind": "List", "itms": []}', "cluster.yaml: items: Required value"),
         ("kind: List\nitems: 7\n", "cluster.yaml: document 1: items: Expected array, got int"),
         ('{"kind": "List", "items": [{"kind": "List"}]}', "cluster.yaml: items[0]: a list inside a list"),
         ('{"kind": "List", "items": [{}]}', "cluster.yaml: items[0]: kind: Required value"),

@@ -82,7 +82,7 @@ def _wanted(name: str, objects: "ClusterObjects", profiles: "Collection[str]") -
     """The pod that is to fit; raises ClusterFileError where that is none that waits for one of our schedulers."""
     from bayplan.config.errors import quote  # noqa: PLC0415
     from bayplan.simulate.documents import ClusterFileError  # noqa: PLC0415
-    from bayplan.simulate.input_files import waiting_pods  # noqa: PLC0415
+    from bayplan.simulate.input_files import is_file, waiting_pods  # noqa: PLC0415
 
     key = name.removeprefix("pod/")
     key = key if "/" in key else f"default/{key}"
@@ -91,6 +91,8 @@ def _wanted(name: str, objects: "ClusterObjects", profiles: "Collection[str]") -
     if added and {pod.uid for pod in named} - {pod.uid for pod in added}:
         raise ClusterFileError(f"--fit: {quote(name)} is a file and a pod: give ./{name} or pod/{key}")
     found = added or named
+    if not found and not is_file(name):
+        raise ClusterFileError(f"--fit: {quote(name)} is neither a file nor a pod that can be read")
     if len(found) != 1:
         raise ClusterFileError(f"--fit: {quote(name)} gives {len(found)} pods that can be read, one is needed")
     (pod,) = found

@@ -56,6 +56,7 @@ class Decoder(Generic[T]):
 
 
 _NULL: Final = msgspec.Raw(b"null")
+_ABSENT: Final = msgspec.Raw()
 
 
 class _Outline(msgspec.Struct, rename="camel"):
@@ -64,7 +65,7 @@ class _Outline(msgspec.Struct, rename="camel"):
     api_version: str | None = None
     kind: str | None = None
     metadata: msgspec.Raw = _NULL
-    items: msgspec.Raw = _NULL
+    items: msgspec.Raw = _ABSENT
     message: msgspec.Raw = _NULL
 
 
@@ -302,6 +303,9 @@ def _outline_of(value: msgspec.Raw, where: str) -> _Outline:
 
 
 def _list_items(outline: _Outline, where: str) -> Sequence[msgspec.Raw]:
+    if outline.items is _ABSENT:
+        # An empty list has it. Under another name it would be a whole file that is passed over in silence.
+        raise ClusterFileError(f"{where}: items: Required value")
     try:
         return msgspec.json.decode(outline.items, type=list[msgspec.Raw] | None) or ()
     except DECODE_ERRORS as error:

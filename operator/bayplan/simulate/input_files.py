@@ -175,7 +175,7 @@ def input_notes(objects: ClusterObjects, profiles: Collection[str], counted: Pod
     if counted is None and waiting and not waiting.keys() & set(profiles):
         name, count = waiting.most_common(1)[0]
         pods = "1 pod that waits names" if count == 1 else f"{count} pods that wait name"
-        yield f"no pod is tried: {pods} the scheduler {name}; to simulate it give --scheduler-name {name}"
+        yield f"no pod is tried: {pods} the scheduler {name}; to try it give --scheduler-name {name}"
         return
     evicted = sum((Counter(each.scheduler_names) for each in objects.drained), Counter[str]())
     for name, count in sorted(evicted.items()):
@@ -185,4 +185,4 @@ def input_notes(objects: ClusterObjects, profiles: Collection[str], counted: Pod
                 if count == 1
                 else f"{count} evicted pods are not placed: they name"
             )
-            yield f"{pods} the scheduler {name}; to simulate it give --scheduler-name {name}"
+            yield f"{pods} the scheduler {name}; to try it give --scheduler-name {name}"
