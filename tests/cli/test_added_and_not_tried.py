@@ -1,6 +1,9 @@
 """`bayplan simulate --add` of what yields no pod to try: a line says so, and --fail-on-unschedulable ends with 3."""
 
 import json
+import os
+import subprocess
+import sys
 
 import pytest
 from tests.cli.simulate_inputs import NODE, POD, WEB, asking, lists, pod
@@ -73,3 +76,14 @@ def test_of_pods_on_a_full_node_only_those_that_are_added_are_named(simulate):
     assert code == 3
     assert [line.partition(" skipped")[0].rpartition(": ")[2] for line in err.splitlines()] == ["pod default/p"]
     assert "Nodes: 1 of 1 in use" in out
+
+
+def test_what_was_not_tried_is_told_after_the_table_in_a_file_as_well(tmp_path):
+    (tmp_path / "in").write_text(lists(NODE, pod(schedulerName="")))
+    command = [sys.executable, "-m", "bayplan", "simulate", "--cluster", "in", "--fail-on-unschedulable"]
+    buffered = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=buffered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+    )
+    assert done.returncode == 3
+    assert done.stdout.splitlines()[-1].startswith("--fail-on-unschedulable: pod default/p was not tried")

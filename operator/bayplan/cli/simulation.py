@@ -203,6 +203,8 @@ def _of_others(objects: ClusterObjects, configured: Configured) -> dict[PodKey, 
 
 
 def _tell_of_others(others: dict[PodKey, str], added: set[PodKey]) -> None:
+    # In a file or pipe it would stand before the table otherwise, and behind it on a terminal.
+    sys.stdout.flush()
     for name in sorted(set(others.values())):
         (_, *first), *more = (key for key, each in others.items() if each == name)
         pods = f"pod {'/'.join(first)} was" if not more else f"pod {'/'.join(first)} and {len(more)} more were"
