@@ -194,6 +194,21 @@ async def test_a_leader_that_the_api_server_does_not_answer_waits_for_little_at_
     assert sum(patience) < 4
 
 
+async def test_a_leader_that_was_told_to_stop_exits_0_although_its_last_renewals_are_refused(cluster, caplog):
+    cluster.start("n1", configuration=electing(**SHORT))
+    await cluster.until_ready()
+    await cluster.until(lambda: may_write(cluster))
+    # Nothing of the bind is known until it is too late to renew.
+    cluster.server.inject(Delay(5.0), method="POST", path="/binding")
+    cluster.server.put(PODS, pod("a"))
+    await cluster.until(cluster.bindings)
+    cluster.server.inject(Refuse(503), path="leases", times=10_000)
+    os.kill(os.getpid(), signal.SIGTERM)
+    assert await cluster.exit_code() == 0
+    assert "the lease was lost while ending reason=it was not renewed within 2 s" in caplog.text
+    assert "leader election lost" not in caplog.text
+
+
 async def until_closed(cluster):
     """Return as soon as no write may start, and have a pod come that could be bound."""
     await cluster.until(lambda: not may_write(cluster))

@@ -219,5 +219,9 @@ class App:
             error = None if self._ending else RuntimeError(f"{name} ended, cancelled")
         else:
             error = task.exception() or (None if self._stop.is_set() else RuntimeError(f"{name} ended"))
+        if self._stop.is_set() and isinstance(error, LeaseLostError):
+            # It was to end anyway, and whether it led until then changes nothing for who takes over.
+            logger.warning("the lease was lost while ending reason=%s", error)
+            error = None
         self._failed = self._failed or error
         self._stop.set()
