@@ -154,6 +154,15 @@ def test_the_gate_closes_when_the_deadline_after_the_last_renewal_has_passed(clu
     assert leader.said == ["became leader", "stopped leading"]
 
 
+def test_a_leader_that_lost_says_what_its_last_try_came_to_and_not_that_its_time_was_up(cluster, leader):
+    cluster.refuses_writes = True
+    before = leader.sent["Update"]
+    cluster.run_until(lambda: leader.sent["Update"] > before)
+    leader.pause(DEADLINE)
+    cluster.run_until(lambda: leader.ended)
+    assert leader.lost == "it was not renewed within 10 s: status 400: BadRequest"
+
+
 def test_an_api_server_away_for_less_than_the_deadline_costs_nothing(cluster, leader):
     cluster.is_away = True
     cluster.run(6)

@@ -213,6 +213,9 @@ class Elector:
             # Nobody else writes while it holds: there is no need to read it first.
             if (yield from self._write(Update(self._seen, self._claim(), left()))):
                 return True
+            if not left():
+                # A request without time would hide what was wrong with this one.
+                return False
             self.slow_paths += 1
         found = yield from self._ask(Read(left()))
         if isinstance(found, Lease):
