@@ -47,6 +47,21 @@ def test_no_more_are_counted_than_asked_for():
     ]
 
 
+def test_copies_that_only_take_room_are_counted_however_many_fit():
+    found = fits([make_node("a", pods=3_000_000_000)], [], make_pod("p"))
+    assert (found.fits, found.stopped_by) == (3_000_000_000, "nodes are full by pods on 1")
+    assert capacity_lines(found)[0] == "Fits:  3,000,000,000 more of default/p, on 1 node"
+
+
+def test_copies_that_are_placed_one_after_the_other_end_at_a_number_and_say_so(monkeypatch):
+    monkeypatch.setattr("bayplan.simulate.capacity.MAX_COPIES", 3)
+    nodes = [make_node(f"n{number}", labels={"kubernetes.io/hostname": f"n{number}"}) for number in range(9)]
+    pod = make_pod("p", labels={"app": "a"}, pod_anti_affinity=away_from("a"))
+    found = fits(nodes, [], pod)
+    assert (found.fits, found.stopped_by) == (3, "is not tried after so many")
+    assert fits(nodes, [], pod, asked=3).stopped_by is None
+
+
 def test_where_none_fits_the_reason_is_the_schedulers():
     found = fits([make_node("a", cpu=1)], [], make_pod("p", cpu=2))
     assert (found.fits, found.per_node) == (0, {})

@@ -1,5 +1,6 @@
 """How many more of a pod fit on a cluster, without evicting anybody."""
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,8 +25,9 @@ from bayplan.simulate.report import Capacity
 from bayplan.simulate.simulator import Simulator
 
 MAX_COPIES: Final = 1_000_000
-"""Most copies of a pod that are counted."""
+"""Most copies of a pod that are placed one after the other."""
 
+_ENOUGH: Final = "is not tried after so many"
 _HARD: Final = "DoNotSchedule"
 _BY_NODE: Final = IMPLEMENTED_PLUGINS - OWN_PLUGINS
 """Plugins of which is known when copies of a pod matter to each other."""
@@ -45,7 +47,7 @@ def how_many_fit(
     """
     copy = PodInfo(_copy(pod.pod, 0))
     framework = simulator.frameworks[pod.pod.spec.scheduler_name]
-    most = MAX_COPIES if asked is None else min(asked, MAX_COPIES)
+    most = sys.maxsize if asked is None else asked
     key = simulator.groups.of(pod)
     group = None if key is None else simulator.groups.get(key)
     if group is not None and group.least <= max(1, len(simulator.groups.placed(group.key))):
@@ -61,8 +63,8 @@ def how_many_fit(
 
 def capacity_lines(capacity: Capacity) -> list[str]:
     """Return what people are told: the number, how it spreads over nodes, and what is in the way of more."""
-    asked = "" if capacity.asked is None else f" of the {capacity.asked} asked for"
-    what = f"{capacity.fits} more of {capacity.pod}"
+    asked = "" if capacity.asked is None else f" of the {capacity.asked:,} asked for"
+    what = f"{capacity.fits:,} more of {capacity.pod}"
     if capacity.gang_of is not UNSET:
         what = f"{counted(capacity.fits, 'more gang')} of {capacity.gang_of} like {capacity.pod}"
     lines = [f"Fits:  {what}{asked}, on {counted(len(capacity.per_node), 'node')}"]
@@ -72,7 +74,7 @@ def capacity_lines(capacity: Capacity) -> list[str]:
     for count, names in sorted(by_count.items(), reverse=True):
         more = len(names) - 3
         others = f" and {more} other{'s' if more > 1 else ''}" if more > 0 else ""
-        lines.append(f"       {count} on {', '.join(names[:3])}{others}")
+        lines.append(f"       {count:,} on {', '.join(names[:3])}{others}")
     if capacity.scheduling_gates:
         lines.append(f"       Counted without its scheduling gates: {', '.join(capacity.scheduling_gates)}")
     if capacity.stopped_by is not None:
@@ -149,7 +151,10 @@ def _in_turn(simulator: Simulator, pod: PodInfo, group: PodGroup | None, most: i
     """Place copy after copy, or gang after gang of them."""
     per_node = Counter[str]()
     fits, stopped, least = 0, None, 1 if group is None else group.least
-    while fits < min(most, MAX_COPIES // least):
+    while fits < most:
+        if (fits + 1) * least > MAX_COPIES:
+            stopped = _ENOUGH
+            break
         copies, groups = [_copy(pod.pod, fits * least + number) for number in range(least)], []
         if group is not None:
             key = group.key._replace(name=f"{group.key.name}-{fits}")
