@@ -40,6 +40,11 @@ CONTRASTS = """() => {
   });
 }"""
 """Contrast of each text with the card it stands on, as WCAG has it."""
+LIGHT = """(name) => {
+  const state = document.getElementById("state");
+  state.className = name;
+  return getComputedStyle(state, "::before").backgroundColor;
+}"""
 
 
 @pytest.fixture
@@ -266,6 +271,16 @@ def test_what_changes_is_shown_without_loading_the_page_again(tab, served):
     page.wait_for_selector("#in-use:has-text('4 of')")
     page.wait_for_selector("#map-now:has-text('x: 90 % of cpu')")
     assert page.evaluate("window.same")
+
+
+def test_a_page_that_has_heard_nothing_yet_has_no_green_light(chromium, mixed):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto("/".join([*mixed.split("/")[:3], ""]))
+    assert (page.inner_text("#state"), page.get_attribute("#state", "class")) == ("Connecting", None)
+    nothing, done, running = (page.evaluate(LIGHT, name) for name in ("", "done", "running"))
+    assert nothing == done != running
+    context.close()
 
 
 def test_a_page_whose_server_has_ended_says_so(tab, served):

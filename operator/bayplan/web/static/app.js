@@ -35,7 +35,7 @@ function showPage(told) {
 function showState({ running, error }) {
   const state = byId("state");
   const words = page.mode === "live" ? "following" : running ? "deciding" : "all decided";
-  state.className = error ? "bad" : running ? "" : "done";
+  state.className = error ? "bad" : running ? "running" : "done";
   state.textContent = error ? shown(error) : words;
 }
 
