@@ -171,7 +171,7 @@ def test_a_budget_that_never_allows_a_disruption():
         "never-disrupted",
         "default/web",
         "wants 4 of 4 pods healthy, and so allows no eviction, ever",
-        "4 pods keep 4 nodes from being drained; preemption takes them last",
+        "no drain gets 4 pods off 4 nodes; preemption takes them last",
     )
     assert "kubectl patch pdb web -n default" in fix
 
@@ -179,6 +179,13 @@ def test_a_budget_that_never_allows_a_disruption():
 def test_a_budget_that_allows_none_for_now_is_no_finding():
     pods = spread_out(labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
     assert found(nodes(), pods, looked_up=[budget(0, 3, app="a")]) == []
+
+
+@pytest.mark.parametrize("later", [{"node": "n2", "conditions": [PodCondition("Ready", "False")]}, {}])
+def test_a_budget_that_allows_none_until_another_pod_is_ready_or_has_a_node_is_no_finding(later):
+    ready = running("web-0", "n1", labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
+    pods = [ready, make_pod_info("web-1", cpu=2, labels={"app": "a"}, owner="ReplicaSet/web", **later)]
+    assert found(nodes(2), pods, looked_up=[budget(0, 1, app="a")]) == []
 
 
 @pytest.mark.parametrize("node", ["gone", "closed", "n1"])

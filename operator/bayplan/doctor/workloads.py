@@ -9,6 +9,7 @@ from msgspec import structs
 
 from bayplan.api.meta_objects import OwnerReference
 from bayplan.api.objects import Container, Node, ResourceRequirements, Taint, Toleration
+from bayplan.api.selectors import compile_label_selector
 from bayplan.api.tolerations import tolerates
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import is_finished
@@ -120,12 +121,16 @@ def never_disrupted(patient: Patient) -> Iterator[Finding]:
     for budget in patient.objects.looked_up:
         if not isinstance(budget, PodDisruptionBudget) or budget.status.disruptions_allowed > 0:
             continue
-        meta, asked = budget.metadata, Allowances([budget])
+        meta, asked, covers = budget.metadata, Allowances([budget]), compile_label_selector(budget.spec.selector)
+        there = [pod for pod in patient.objects.pods if pod.namespace == meta.namespace and not is_finished(pod.pod)]
+        # Those that are not ready, or wait for a node, count as well: once they run it allows as many more.
+        covered = sum(covers.matches(pod.pod.metadata.labels) for pod in there)
         hosts = [pod.pod.spec.node_name for pod in patient.running if asked.asked_by(pod)]
-        if hosts and budget.status.desired_healthy >= len(hosts):
-            pods = counted(len(hosts), "pod")
+        if hosts and budget.status.desired_healthy >= covered:
+            pods = counted(covered, "pod")
             message = f"wants {budget.status.desired_healthy} of {pods} healthy, and so allows no eviction, ever"
-            effect = f"{pods} keep {counted(len(set(hosts)), 'node')} from being drained; preemption takes them last"
+            effect = f"no drain gets {counted(len(hosts), 'pod')} off {counted(len(set(hosts)), 'node')}; "
+            effect += "preemption takes them last"
             fix = _BUDGET.format(name=meta.name, namespace=meta.namespace)
             yield Finding("never-disrupted", f"{meta.namespace}/{meta.name}", message, effect, fix)
 
