@@ -12,7 +12,7 @@ from click.exceptions import Exit
 
 from bayplan.cli import FAILED
 from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
-from bayplan.cli.process import answered
+from bayplan.cli.process import answer_or_end
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def take(
         return await take_snapshot(partial(list_kind, credentials), ignore_forbidden=ignore_forbidden)
 
     try:
-        taken: Snapshot = answered(taking())
+        taken: Snapshot = answer_or_end(taking())
     except MissingRightsError as error:
         click.echo(str(error), err=True)
         raise Exit(FAILED) from None

@@ -10,7 +10,7 @@ import msgspec
 
 from bayplan.api.kinds import path_segment
 from bayplan.cli.flags import command
-from bayplan.cli.process import answered
+from bayplan.cli.process import answer_or_end
 from bayplan.client.leader import Target, what_is_known
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, flag
@@ -59,13 +59,13 @@ def explain(flags: _Flags, target: Target) -> None:
         raise click.UsageError("give one of POD, --filename and --pending")
     as_json = flags.output == "json"
     if flags.pending:
-        _show(answered(pending_reasons(target, flags.namespace)), pending_lines, as_json=as_json)
+        _show(answer_or_end(pending_reasons(target, flags.namespace)), pending_lines, as_json=as_json)
     elif flags.filename is not None:
         question = _simulated(target, _body(flags.filename, flags.namespace or _DEFAULT_NAMESPACE))
-        _show(answered(question, dict if as_json else SimulationAnswer), asked_lines, as_json=as_json)
+        _show(answer_or_end(question, dict if as_json else SimulationAnswer), asked_lines, as_json=as_json)
     else:
         question = _ask(target, *_pod_named(flags.pod or "", flags.namespace))
-        _show(answered(question, dict if as_json else ExplanationAnswer), live_lines, as_json=as_json)
+        _show(answer_or_end(question, dict if as_json else ExplanationAnswer), live_lines, as_json=as_json)
 
 
 def _show(answer: Any, lines: Callable[[Any], Iterable[str]], *, as_json: bool) -> None:  # noqa: ANN401 - any answer

@@ -117,7 +117,7 @@ def with_progress(
             bar.stop()
 
 
-def answered(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
+def answer_or_end(question: Coroutine[Any, Any, Any], kind: type | None = None) -> Any:  # noqa: ANN401 - of the kind
     """Return what is asked for, JSON read as of a kind if that is given; where there is no answer, end with a line."""
     from bayplan.api.errors import CredentialsError  # noqa: PLC0415
     from bayplan.client.errors import CannotLogInError, ClientError  # noqa: PLC0415

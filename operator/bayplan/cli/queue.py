@@ -8,7 +8,7 @@ import click
 import msgspec
 
 from bayplan.cli.flags import command
-from bayplan.cli.process import answered
+from bayplan.cli.process import answer_or_end
 from bayplan.client.leader import Target
 from bayplan.config.flags import flag
 
@@ -35,7 +35,7 @@ def queue(flags: _Flags, target: Target) -> None:
     """
     from bayplan.simulate.tables import Column, Printer  # noqa: PLC0415
 
-    waiting = answered(waiting_pods(target, flags.namespace))
+    waiting = answer_or_end(waiting_pods(target, flags.namespace))
     if flags.output == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(waiting), indent=2))
         return

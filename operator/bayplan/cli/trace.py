@@ -14,7 +14,7 @@ import click
 
 from bayplan.cli.flags import OUTPUT_FILE, a_number, command
 from bayplan.cli.help_sections import CommandGroup
-from bayplan.cli.process import answered
+from bayplan.cli.process import answer_or_end
 from bayplan.cli.snapshot import written
 from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, duration, flag
 from bayplan.shown_text import counted
@@ -141,7 +141,7 @@ def record(flags: _RecordFlags) -> None:
         await _record(flags, recording, lambda: _write(flags.output, recorded()))
         return recorded()
 
-    made: Trace = answered(ended())
+    made: Trace = answer_or_end(ended())
     shown = _write(flags.output, made)
     told = f"{counted(len(made.pods), 'pod')}, {counted(len(made.header.pools), 'pool')}"
     click.echo(f"{shown}: {told}, {made.header.seconds:g} seconds", err=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from bayplan.cli.flags import command
-from bayplan.cli.process import answered
+from bayplan.cli.process import answer_or_end
 from bayplan.client.leader import Target
 from bayplan.config.errors import InputError
 from bayplan.config.flags import FILE_TEXT, PORT, flag
@@ -66,7 +66,7 @@ def web(flags: _Flags, target: Target) -> None:
         if source is not None:
             asyncio.run(serve(source, source.inspector, listening, opened))
         else:
-            answered(_serve_remote(target, listening, opened))
+            answer_or_end(_serve_remote(target, listening, opened))
 
 
 async def _serve_remote(target: Target, listening: "socket.socket", opened: Callable[[str], None]) -> None:

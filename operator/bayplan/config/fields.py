@@ -76,7 +76,7 @@ class Fields:
         return self._value.get(name) is not None
 
     def raw(self, name: str) -> Any:  # noqa: ANN401 - the caller checks the type
-        """The value as decoded, None when missing."""
+        """The value as decoded, None when missing; the field then counts as read."""
         self._read.add(name)
         return self._value.get(name)
 

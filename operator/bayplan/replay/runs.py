@@ -89,20 +89,20 @@ class Done(msgspec.Struct, frozen=True, rename="camel"):
     """An Outcome, if this version ran it."""
 
 
-_last: dict[TraceSource, Trace] = {}
+_last_trace: dict[TraceSource, Trace] = {}
 """The trace that was asked for last, which most runs one after the other share."""
 
 
 def _trace(source: TraceSource, text: bytes | None = None) -> Trace:
     """The trace of a source; `text` is what its file holds, for where that is not to be read."""
-    known = _last.get(source)
+    known = _last_trace.get(source)
     if known is None:
-        _last.clear()
+        _last_trace.clear()
         if source.name in GENERATORS:
             known = generate(source.name, seed=source.seed, hours=source.hours, scale=source.scale, hints=source.hints)
         else:
             known = decode_trace(InputFile(source.name), source.text() if text is None else text)
-        _last[source] = known
+        _last_trace[source] = known
     return known
 
 
@@ -123,8 +123,8 @@ def sources(name: str, *, seeds: int, hours: float, scale: float, hints: float |
     file = InputFile(name)
     text = read_file(file)
     source = TraceSource(name, _digest(text))
-    _last.clear()
-    _last[source] = decode_trace(file, text)
+    _last_trace.clear()
+    _last_trace[source] = decode_trace(file, text)
     return [source]
 
 

@@ -103,7 +103,9 @@ class Simulator:
             afterwards=Afterwards(self._perform),
             groups=self.groups,
         )
-        self._now, self._between_pods = 0.0, 1.0
+        self._now = 0.0
+        self._between_pods = 1.0
+        """Seconds between two pods that come, by the queue's clock; 0 once the caller sets that clock."""
         # Whether the CRD is installed is known by its objects; a pod's own field is there only where it counts.
         self.groups.serve(GroupSource.NATIVE)
         self.queue = SchedulingQueue(
