@@ -10,7 +10,6 @@ from typing import Final
 from bayplan.api.client import ApiClient
 from bayplan.api.response import ApiResponse
 from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall, namespace_of
-from bayplan.scheduler.cancellation import Tasks
 from bayplan.scheduler.event_queue import EventQueue, EventWrite, event_write
 from bayplan.scheduler.pod_patches import Ended, PodPatches
 from bayplan.scheduler.retries import answer_to, tell_given_up
@@ -23,6 +22,9 @@ OTHERS: Final = 24
 """So many binds, and of each other kind of call, are under way at most; of one namespace two thirds of that.
 
 Of requests before binds there are two for each claim that gets devices: these have twice as many."""
+
+PREEMPTIONS: Final = 96
+"""So many preemptions are under way, more than their requests have turns: one that waits takes little memory."""
 
 _FEW: Final = 3
 """So many patches, and Events that say why pods wait: very many of them take no more than their share."""
@@ -73,8 +75,8 @@ class Dispatcher:
         self._events = EventQueue()
         self._settled = asyncio.Event()
         self._broken = asyncio.Event()
-        self._preemptions = Tasks("preemption", "a preemption failed unexpectedly", ended=self._settled.set)
         make = partial(Turns, slow_seconds=slow_seconds, broken=self._broken.set)
+        self._preemptions = make(PREEMPTIONS, name="preemption", freed=self._settled.set)
         self._binds = make(binds, name=BINDING, freed=self._bind_freed)
         self._requests = make(2 * others, name="request", freed=self._settled.set)
         self._patching = make(
@@ -109,7 +111,7 @@ class Dispatcher:
     def tasks(self) -> dict[str, int]:
         """How many calls are under way by the work they do; those of binds are BindingCycle's to count."""
         return {
-            PREEMPTION: len(self._preemptions),
+            PREEMPTION: self._preemptions.tasks,
             STATUS_PATCH: self._patching.tasks,
             EVENT: self._announcing.tasks,
         }
@@ -127,9 +129,14 @@ class Dispatcher:
         """
         self._patches.make_way(uid, partial(self._binds.start, namespace, job, priority))
 
-    def preempt(self, job: Callable[[], Awaitable[object]]) -> None:
-        """Make room for a pod, beside all else; each of its requests has its turn."""
-        self._preemptions.start(job)
+    def preempt(self, job: Callable[[], Awaitable[object]], namespace: str = "", priority: int = 0) -> None:
+        """Make room for a pod of the namespace, beside all else, in its turn; so has each of its requests."""
+
+        async def perform(turn: Turn) -> None:
+            turn.sent()  # One that takes long for one namespace holds up no other.
+            await job()
+
+        self._preemptions.start(namespace, perform, priority)
 
     async def request(self, call: ApiCall) -> ApiResponse | None:
         """Make a call and give its last answer, whatever the status; None if there was none after several tries."""
@@ -170,7 +177,7 @@ class Dispatcher:
 
     @property
     def _unfinished_jobs(self) -> int:
-        return self._binds.unfinished + self._patches.binds + len(self._preemptions)
+        return self._binds.unfinished + self._patches.binds + self._preemptions.unfinished
 
     @property
     def _unfinished_calls(self) -> int:

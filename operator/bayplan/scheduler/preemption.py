@@ -156,7 +156,8 @@ class PreemptionExecutor:
             self.failures.conditions.nomination_ended(other)
         # A bind not posted yet is taken back now: soon it would be too late, and the victim would have to be deleted.
         uids = [each.uid for each in victims if not each.is_terminating and not self._rejected(each.uid, cause)]
-        self.dispatcher.preempt(lambda: self._carry_out(cause, uids))
+        pod = cause.preemptor
+        self.dispatcher.preempt(lambda: self._carry_out(cause, uids), pod.namespace, pod.priority)
 
     async def _carry_out(self, cause: _Cause, uids: Collection[str]) -> None:
         started = perf_counter()
