@@ -17,7 +17,7 @@ from bayplan.api.workload_objects import (
 )
 from bayplan.api.workload_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import GroupSource
-from bayplan.groups.pod_group import PodGroup, read_pod_group
+from bayplan.groups.pod_groups import PodGroup, read_pod_group
 
 _serial = itertools.count(1)
 

@@ -17,7 +17,7 @@ from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource, PodGroupKe
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import PlacementChoice, TopologyPlacementGeneratorArgs
 from bayplan.config.load import default_configuration
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.simulate.admission import Admission
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import Decoder

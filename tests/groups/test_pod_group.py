@@ -6,7 +6,7 @@ from tests.builders import make_pod
 
 from bayplan.api.workload_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource, PodGroupKey, group_key
-from bayplan.groups.pod_group import PodGroup, read_pod_group
+from bayplan.groups.pod_groups import PodGroup, read_pod_group
 
 NATIVE, CRD = GroupSource.NATIVE, GroupSource.CRD
 CONDITION = {"type": "PodGroupInitiallyScheduled", "status": "True", "reason": "Scheduled", "message": "m"}

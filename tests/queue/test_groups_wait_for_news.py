@@ -9,7 +9,7 @@ from tests.queue.test_pod_groups import GroupScene, member
 from bayplan.api.objects import PodCondition
 from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT
-from bayplan.groups.pod_group import INITIALLY_SCHEDULED
+from bayplan.groups.pod_groups import INITIALLY_SCHEDULED
 from bayplan.queue.queued_pod import SubQueue
 
 

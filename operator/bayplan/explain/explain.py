@@ -103,16 +103,18 @@ def compared_scores(decision: Decision) -> tuple[NodeScore, NodeScore | None]:
 def _plugin_score(
     decision: Decision, entry: WeightedScore, weighted: int, row: int, is_everywhere: bool
 ) -> PluginScore:
-    name, weight, framework, of_pod = (
-        entry.plugin.name,
-        entry.weight,
-        decision.framework,
-        (decision.pod, decision.nodes),
+    name, weight, framework = entry.plugin.name, entry.weight, decision.framework
+    pod, nodes = decision.pod, decision.nodes
+    of_ten, resources = framework.points_of_ten.get(name), framework.resource_scores.get(name)
+    noted = framework.noted_scores.get(name)
+    points = () if of_ten is None else of_ten.points_of_ten(pod, nodes, [row])
+    return PluginScore(
+        name,
+        weighted // weight,
+        weight,
+        weighted,
+        of_ten=points[0] if points else None,
+        resources=() if resources is None else tuple(resources.resource_scores(pod, nodes, row)),
+        everywhere=is_everywhere,
+        note=UNSET if noted is None else noted.score_note(pod),
     )
-    points = framework.points_of_ten[name].points_of_ten(*of_pod, [row]) if name in framework.points_of_ten else ()
-    resources = (
-        framework.resource_scores[name].resource_scores(*of_pod, row) if name in framework.resource_scores else ()
-    )
-    note = framework.noted_scores[name].score_note(decision.pod) if name in framework.noted_scores else UNSET
-    points_of_ten = points[0] if points else None
-    return PluginScore(name, weighted // weight, weight, weighted, points_of_ten, tuple(resources), is_everywhere, note)

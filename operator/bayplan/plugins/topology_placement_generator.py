@@ -19,7 +19,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import PlacementChoice, TopologyPlacementGeneratorArgs, WhenUnsatisfiable
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
 from bayplan.framework.status import Traits
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 
 _MOST_GUESSES: Final = 64

@@ -8,8 +8,7 @@ from typing import Final
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
-from bayplan.groups.pod_group import PodGroup
-from bayplan.groups.pod_groups import PodGroups
+from bayplan.groups.pod_groups import PodGroup, PodGroups
 from bayplan.queue.preempting_groups import PreemptingGroups
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue, release_time
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING, QueuedPodGroup

@@ -9,7 +9,7 @@ from msgspec import structs
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo
 from bayplan.queue.queueing_hints import QueueProfile
 

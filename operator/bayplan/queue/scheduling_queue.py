@@ -8,8 +8,7 @@ from itertools import count
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ClusterEvent
-from bayplan.groups.pod_group import PodGroup
-from bayplan.groups.pod_groups import PodGroups
+from bayplan.groups.pod_groups import PodGroup, PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
 from bayplan.queue.nominator import KeptRoom, Nominator

@@ -18,8 +18,7 @@ from bayplan.cache.listers import Lister
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event, node_changes
-from bayplan.groups.pod_group import read_pod_group
-from bayplan.groups.pod_groups import PodGroups
+from bayplan.groups.pod_groups import PodGroups, read_pod_group
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue

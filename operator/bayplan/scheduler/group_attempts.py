@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bayplan.cache.pod_info import PodInfo
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.preemption.default_preemption import DefaultPreemption
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queued_pod_group import QueuedPodGroup

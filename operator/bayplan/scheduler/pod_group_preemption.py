@@ -7,8 +7,7 @@ from typing import Final
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
-from bayplan.groups.pod_group import PodGroup
-from bayplan.groups.pod_groups import PodGroups
+from bayplan.groups.pod_groups import PodGroup, PodGroups
 from bayplan.plugins.preemption.default_preemption import (
     DefaultPreemption,
     is_terminating_by_preemption,

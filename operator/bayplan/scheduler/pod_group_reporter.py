@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bayplan.api.kinds import POD_GROUPS, path_segment
-from bayplan.groups.pod_group import INITIALLY_SCHEDULED, PodGroup
+from bayplan.groups.pod_groups import INITIALLY_SCHEDULED, PodGroup
 from bayplan.metrics.table import Metrics
 from bayplan.scheduler.api_calls import STRATEGIC_MERGE_PATCH, ApiCall, condition_message, rfc3339, utc_now
 from bayplan.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE

@@ -13,7 +13,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.topology_placement_generator import PlacementError, TopologyPlacementGenerator
 from bayplan.queue.queued_pod import QueuedPodInfo

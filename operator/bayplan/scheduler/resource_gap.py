@@ -9,7 +9,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS, in_columns
 from bayplan.framework.causes import quantity
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 
 
 def resource_gap(group: PodGroup, nodes: NodeTable, members: Iterable[PodInfo]) -> str:

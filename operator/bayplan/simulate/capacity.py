@@ -17,7 +17,7 @@ from bayplan.cache.resources import PODS
 from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
 from bayplan.config.types import PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.scheduler.decision import FitError, Outcome, Placement
 from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects

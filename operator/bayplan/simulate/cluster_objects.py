@@ -13,7 +13,7 @@ from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import encoded
-from bayplan.groups.pod_group import PodGroup
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.simulate.drain import DrainedNode
 
 

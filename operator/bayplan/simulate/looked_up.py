@@ -26,7 +26,7 @@ from bayplan.api.workload_objects import PodGroup as PodGroupObject
 from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import Listers, NamedObject
 from bayplan.cache.pod_info import PodInfo
-from bayplan.groups.pod_group import PodGroup, read_pod_group
+from bayplan.groups.pod_groups import PodGroup, read_pod_group
 from bayplan.plugins.dynamic_resources.extended_claim import NOT_NAMED_YET, assumed_name
 from bayplan.plugins.volumes.claims import claim_reference
 from bayplan.simulate.admission import with_azure_kind

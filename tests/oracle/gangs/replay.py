@@ -20,8 +20,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.feature_gates import parse_feature_gates
-from bayplan.groups.pod_group import read_pod_group
-from bayplan.groups.pod_groups import PodGroups
+from bayplan.groups.pod_groups import PodGroups, read_pod_group
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo

@@ -19,8 +19,7 @@ from bayplan.cache.listers import Lister
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, start_time
-from bayplan.groups.pod_group import PodGroup
-from bayplan.groups.pod_groups import PodGroups
+from bayplan.groups.pod_groups import PodGroup, PodGroups
 
 _ROWS_AT_ONCE = 128
 
