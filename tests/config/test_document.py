@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.config.document import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_document, read_document
+from bayplan.config.document import MAX_BYTES, MAX_DEPTH, MAX_VALUES, parse_document, read_data
 from bayplan.config.errors import ConfigurationError, FieldError
 
 
@@ -185,19 +185,19 @@ def test_a_directory_and_a_missing_file_cannot_be_read(tmp_path):
         (tmp_path / "missing", "No such file or directory"),
     ):
         with pytest.raises(ConfigurationError) as caught:
-            read_document(path, [])
+            read_data(path)
         assert str(caught.value) == f"{path}: cannot be read: {reason}"
 
 
 def test_an_impossible_file_name_is_an_error():
     with pytest.raises(ConfigurationError) as caught:
-        read_document(Path("a\0b"), [])
+        read_data(Path("a\0b"))
     assert str(caught.value) == '"a\\u0000b": cannot be read: embedded null byte'
 
 
 def test_an_endless_file_is_too_large():
     with pytest.raises(ConfigurationError, match="is larger than"):
-        read_document(Path("/dev/zero"), [])
+        parse_document(read_data(Path("/dev/zero")), [])
 
 
 def test_keys_with_control_characters_are_escaped_in_errors():

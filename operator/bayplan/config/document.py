@@ -89,24 +89,14 @@ _RULES: Final = Rules(MAX_DEPTH, 20_000_000, lambda _place, _key: None, max_alia
 AnyRemark = TypeVar("AnyRemark", bound=Remark)
 
 
-def read_document(path: Path, errors: list[FieldError], *, only_regular: bool = False) -> dict[str, Any]:
-    """Return the object in the file at `path`; a repeated key goes to `errors` and its last value counts.
+def read_data(path: Path, *, only_regular: bool = False) -> bytes:
+    """Return what `parse_document` takes: as much of the file at `path` as shows whether it is too large.
 
     A pipe is read too, unless `only_regular`.
 
     Raises:
-        ConfigurationError: the file cannot be read, is too large, is no UTF-8, is no YAML or JSON, holds several
-            documents or none, or no object.
+        ConfigurationError: the file cannot be read.
     """
-    data = read_data(path, only_regular=only_regular)
-    try:
-        return parse_document(data, errors)
-    except ConfigurationError as error:
-        raise ConfigurationError(error.errors, file=str(path)) from None
-
-
-def read_data(path: Path, *, only_regular: bool = False) -> bytes:
-    """Return what `parse_document` takes: as much of the file at `path` as shows whether it is too large."""
     try:
         return read_file(path, MAX_BYTES + 1, only_regular=only_regular)
     except UnreadableFileError as error:
@@ -114,7 +104,12 @@ def read_data(path: Path, *, only_regular: bool = False) -> bytes:
 
 
 def parse_document(data: bytes, errors: list[FieldError]) -> dict[str, Any]:
-    """Return the object in `data`, as `read_document` reads it."""
+    """Return the object in `data`; a repeated key goes to `errors` and its last value counts.
+
+    Raises:
+        ConfigurationError: it is too large, is no UTF-8, is no YAML or JSON, holds several documents or none, or no
+            object.
+    """
     if len(data) > MAX_BYTES:
         raise _error(f"is larger than {MAX_BYTES} bytes")
     try:

@@ -12,7 +12,7 @@ from typing import Final
 
 from bayplan.api.kubeconfig import is_address
 from bayplan.config.connections import LeaderElection, decode_leader_election
-from bayplan.config.document import read_document
+from bayplan.config.document import parse_document, read_data
 from bayplan.config.errors import ConfigurationError, FieldError, quote_unprintable, unsupported
 from bayplan.config.fields import Fields
 from bayplan.config.plugin_args import default_args
@@ -186,7 +186,7 @@ def _policy_file(path: Path, file: Fields, hard_weight: int | None) -> Scheduler
     reading = replace(file.reading, errors=[], notes=[])
     configuration = None
     try:
-        document = read_document(path, reading.errors, only_regular=True)
+        document = parse_document(read_data(path, only_regular=True), reading.errors)
         if (document.get("kind"), document.get("apiVersion")) == ("Policy", "v1"):
             configuration = decode_file(lambda policy: decode_policy(policy, hard_weight), document, reading)
         else:
