@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import WeakSet
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from bayplan.cache.pod_info import PodInfo
 
 if TYPE_CHECKING:
+    from bayplan.cache.incremental_view import PodView
     from bayplan.cache.node_table import NodeTable
 
 T = TypeVar("T")
@@ -155,16 +156,6 @@ class ChangeLog(_Log[int]):
         return None if rows is None else np.array(list(dict.fromkeys(rows)), dtype=np.intp)
 
 
-class PodReader(Protocol):
-    """Whoever follows a log of pods."""
-
-    read_to: int
-    """The position in the log up to which it knows everything."""
-
-    def take(self, change: PodChange) -> None:
-        """Take in a change that the log does not keep, before or after those that it does."""
-
-
 class PodLog(EntryLog[PodChange]):
     """The pods that came, went or look different; at most twice `keep` bytes of them.
 
@@ -177,7 +168,7 @@ class PodLog(EntryLog[PodChange]):
 
     def __init__(self, keep: int = KEPT_POD_BYTES) -> None:
         super().__init__(keep, _pod_bytes)
-        self.readers: WeakSet[PodReader] = WeakSet()
+        self.readers: WeakSet[PodView] = WeakSet()
         self._shrink_at = min(_UNASKED_BYTES, 2 * keep)
 
     def append(self, entry: PodChange) -> None:

@@ -93,7 +93,10 @@ class PodView(_View[Sequence[PodChange]]):
         nodes.pods_changed.readers.add(self)
 
     def take(self, change: PodChange) -> None:
-        """See `PodReader.take`; who is to start over will find the pod as it is then."""
+        """Take in a change that the log does not keep, before or after those that it does.
+
+        Who is to start over will find the pod as it is then.
+        """
         if self._layout == self._nodes.layout:
             self._read((change,))
 
