@@ -54,7 +54,8 @@ class ObjectStore(Generic[T]):
 
     Relied on by `Reflector`, which gives it what lists and watches bring. Keys are "namespace/name", or the name alone
     for cluster-scoped objects. Versions seen before (same UID and resource version) are dropped, as long as it
-    `trusts_versions`. Another UID under a known name is a deletion and an addition.
+    `trusts_versions`. Another UID under a known name is a deletion and an addition. What is held of an object is
+    `shared` of it, which is equal.
     """
 
     def __init__(
@@ -64,10 +65,12 @@ class ObjectStore(Generic[T]):
         *,
         on_undecodable: Callable[[str, str], None],
         keep_undecodable: bool,
+        shared: Callable[[T], T] = lambda obj: obj,
     ) -> None:
         self.objects: dict[str, T] = {}
         self.trusts_versions = True
         self._handler = handler
+        self._shared = shared
         self._on_undecodable = on_undecodable
         self._keep_undecodable = keep_undecodable
         self._undecodable: dict[str, str] = {}
@@ -133,6 +136,7 @@ class ObjectStore(Generic[T]):
 
     def _put(self, obj: T) -> str:
         key = key_of(obj.metadata)
+        obj = self._shared(obj)
         old = self.objects.get(key)
         if self._undecodable:
             self._undecodable.pop(key, None)

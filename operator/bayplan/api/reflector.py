@@ -44,7 +44,7 @@ class Reflector(Generic[T]):
     refusals. `on_recovered` is called when the server watches again after it was away, and after each list but the
     first. `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list
     is the truth, whatever versions its objects have. `contact` is told of the server's absence and return, which is
-    then not logged here at each try. `on_applied` receives how many seconds after
+    then not logged here at each try. `shared` is the store's. `on_applied` receives how many seconds after
     their arrival events were all handled. `name` tells it from others in the log, by default `path`.
     """
 
@@ -59,6 +59,7 @@ class Reflector(Generic[T]):
         field_selector: str = "",
         page_size: int = PAGE_SIZE,
         keep_undecodable: bool = True,
+        shared: Callable[[T], T] = lambda obj: obj,
         on_undecodable: Callable[[str, str], None] | None = None,
         on_refused: Callable[[int, str, float], bool] | None = None,
         on_allowed: Callable[[], None] = lambda: None,
@@ -93,6 +94,7 @@ class Reflector(Generic[T]):
             handler,
             on_undecodable=on_undecodable or self._log_undecodable,
             keep_undecodable=keep_undecodable,
+            shared=shared,
         )
         self.objects = self._store.objects
         self._source = open_source(

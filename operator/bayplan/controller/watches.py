@@ -15,6 +15,7 @@ from bayplan.api.object_store import Handler
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource
+from bayplan.cache.shared_parts import SharedParts
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
@@ -225,7 +226,14 @@ class Watches:
 
         self._watches = [
             watch(NODES, nodes, keep_undecodable=False),
-            watch(PODS, pods, label="AssignedPod", field_selector=selector, on_recovered=on_recovered),
+            watch(
+                PODS,
+                pods,
+                label="AssignedPod",
+                field_selector=selector,
+                on_recovered=on_recovered,
+                shared=SharedParts().share,
+            ),
             *map(look_up, map(resource_of, cache.listers.wanted())),
         ]
         if queue.groups is not None:
