@@ -6,7 +6,7 @@ import sys
 import pytest
 from tests.cli.test_main import ROOT, exit_code, shell
 
-from bayplan.replay.generators import generate
+from bayplan.replay.generators import GENERATORS, generate
 
 SMALL = ("--hours", "0.5", "--scale", "0.02")
 PODS = len(generate("openb", seed=1, hours=0.5, scale=0.02).pods)
@@ -98,6 +98,13 @@ def test_wrong_flags_are_one_line_with_exit_code_2(capsys, arguments, problem):
 def test_a_seed_below_0_is_one_line_with_exit_code_2(capsys):
     assert exit_code("trace", "generate", "openb", "--seed", "-1", "-o", "t") == 2
     assert "Invalid value for '--seed': -1 is not in the range x>=0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["ci_fleet", "c" * 5000])
+def test_a_name_that_is_no_trace_is_one_line_with_those_that_are_made_up(capsys, name):
+    assert exit_code("replay", name) == 2
+    made_up = ", ".join(GENERATORS)
+    assert capsys.readouterr().err == f"{name}: neither a file nor a made-up trace, which are {made_up}\n"
 
 
 def test_a_file_that_cannot_be_written_is_one_line_that_names_it(capsys):

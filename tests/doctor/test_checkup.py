@@ -140,7 +140,7 @@ def test_a_profile_that_no_pod_names():
         "unnamed-profile",
         "bayplan",
         "no pod names it as its schedulerName",
-        "it decides for none of 5 pods; 4 of them name default-scheduler",
+        "it decides for none of 5 pods; most, 4, have default-scheduler",
     )
     assert "schedulerName: bayplan" in fix
     assert "--scheduler-name default-scheduler" in fix
@@ -158,7 +158,7 @@ def test_pods_on_nodes_with_devices_that_ask_for_none():
     assert told == (
         "guests-on-devices",
         GPU,
-        "1 pod on 1 of the nodes that have it, 1, ask for none",
+        "1 pod without a request for it on 1 of 1 node with it",
         "with the taint they find other nodes; all pods placed anew take 2 nodes as it is, 2 with the fix",
     )
     assert fix.startswith(f"kubectl taint nodes gpu {GPU}=:NoSchedule")

@@ -53,7 +53,7 @@ def unnamed_profiles(patient: Patient) -> Iterator[Finding]:
     for profile in patient.configuration.profiles if names else ():
         if not names[name := profile.scheduler_name]:
             most, count = names.most_common(1)[0]
-            effect = f"it decides for none of {counted(names.total(), 'pod')}; {count} of them name {most}"
+            effect = f"it decides for none of {counted(names.total(), 'pod')}; most, {count}, have {most}"
             message = "no pod names it as its schedulerName"
             yield Finding("unnamed-profile", name, message, effect, _NAMED.format(name=name, most=most))
 
@@ -108,9 +108,8 @@ def guests_on_devices(patient: Patient) -> Iterator[Finding]:
         )
         if better.unplaced <= patient.as_it_is.unplaced:
             crowded = len({pod.pod.spec.node_name for pod in guests})
-            message = (
-                f"{counted(len(guests), 'pod')} on {crowded} of the nodes that have it, {len(hosts)}, ask for none"
-            )
+            guests_told = f"{counted(len(guests), 'pod')} without a request for it"
+            message = f"{guests_told} on {crowded} of {counted(len(hosts), 'node')} with it"
             effect = f"with the taint they find other nodes; {patient.compared(better)}"
             fix = _TAINT.format(nodes=" ".join(sorted(hosts)[:3]), name=name)
             yield Finding("guests-on-devices", name, message, effect, fix)

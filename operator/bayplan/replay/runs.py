@@ -120,6 +120,8 @@ def sources(name: str, *, seeds: int, hours: float, scale: float, hints: float |
         return [TraceSource(name, seed=seed, hours=hours, scale=scale, hints=hints) for seed in range(1, seeds + 1)]
     if name == STDIN:
         raise InputError("-: a trace is read more than once: give a file")
+    if not os.path.exists(name):  # noqa: PTH110 - a name that is too long is no file, and no error of its own
+        raise InputError(f"{name}: neither a file nor a made-up trace, which are {', '.join(GENERATORS)}")
     file = InputFile(name)
     text = read_file(file)
     source = TraceSource(name, _digest(text))
