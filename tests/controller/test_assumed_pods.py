@@ -26,7 +26,7 @@ class Scene:
             SimpleNamespace(assumed_pods=self._assumed, is_assumed=lambda uid: uid in self.assumed),
             SimpleNamespace(is_binding=lambda uid: False, never_bound=lambda pod: self.unbound.append(pod.name)),
             SimpleNamespace(changed=lambda pod: None),
-            ended=self._ended,
+            remove=self._ended,
             clock=lambda: self.now,
         )
 

@@ -141,8 +141,8 @@ class Scene(Handlers):
             metrics=self.metrics,
             news=self.news,
             clock=self.clock,
-            victim_gone=self.assigned.ended,
-            announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
+            victim_gone=self.assigned.gone_by_answer,
+            writes_node=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         )
 
     def engine(self, frameworks, **fields):

@@ -209,7 +209,7 @@ def test_the_same_event_twice_changes_nothing(handlers):
 
 def test_a_pod_that_is_said_to_be_gone_is_gone_once_whatever_the_watch_still_tells(handlers):
     pod = placed(handlers)
-    handlers.assigned.ended("u")
+    handlers.assigned.gone_by_answer("u")
     handlers.assigned.on_update(pod, on_node(resource_version="2"))
     handlers.assigned.on_delete(pod)
     assert (handlers.cpu(), handlers.queue.labels(), handlers.gone) == (0, ["AssignedPodDelete"], ["u"])
@@ -219,8 +219,8 @@ def test_a_pod_that_is_said_to_be_gone_is_gone_once_whatever_the_watch_still_tel
 
 def test_the_end_of_a_pod_that_the_watch_has_not_shown_is_the_watchs_to_tell(handlers):
     handlers.cache.assume_pod(make_pod_info(uid="u", cpu="1"), "a")
-    handlers.assigned.ended("u")
-    handlers.assigned.ended("unknown")
+    handlers.assigned.gone_by_answer("u")
+    handlers.assigned.gone_by_answer("unknown")
     assert (handlers.cpu(), handlers.gone) == (1000, [])
 
 

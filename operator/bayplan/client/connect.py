@@ -3,7 +3,7 @@
 import ssl
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Final
@@ -57,7 +57,7 @@ async def connect(target: Target) -> AsyncIterator[SchedulerClient]:
 async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
     if target.server is not None:
         url = _checked_server(target)
-        token = _nobody if url.startswith("http://") else await _token_for_server(target, stack)
+        token = _no_token if url.startswith("http://") else _token_for_server(target, stack)
         return SchedulerClient(url, token, await stack.enter_async_context(session_with(_tls(target))))
     if target.namespace is None and (target.own_token or target.token_file is not None):
         # What was only found might be somebody else's.
@@ -67,21 +67,20 @@ async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
     credentials = load_credentials(target.kubeconfig, target.context)
     api = _api(credentials, stack)
     pod = await find_leader(api, target)
-    token = _given_token(target, credentials) or _of_reader(api, pod.namespace)
+    token = _token(target, credentials, api, [pod.namespace])
     port = await stack.enter_async_context(port_forward(credentials, pod.namespace, pod.name, SECURE_PORT))
     session = await stack.enter_async_context(session_with(_unverified()))
     return SchedulerClient(f"https://{LOCAL}:{port}", token, session)
 
 
-async def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
+def _token_for_server(target: Target, stack: AsyncExitStack) -> Token:
     if target.token_file is not None:
-        return _of_file(target.token_file)
+        # It needs no kubeconfig.
+        return _token_of_file(target.token_file)
     credentials = load_credentials(target.kubeconfig, target.context)
-    given = _given_token(target, credentials)
-    if given is not None:
-        return given
     # No Lease is needed to ask it at its address, and which one is its own is not known.
-    return _of_reader(_api(credentials, stack), *([target.namespace] if target.namespace else SHIPPED_NAMESPACES))
+    namespaces = [target.namespace] if target.namespace else SHIPPED_NAMESPACES
+    return _token(target, credentials, _api(credentials, stack), namespaces)
 
 
 def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
@@ -90,13 +89,13 @@ def _api(credentials: Credentials, stack: AsyncExitStack) -> ApiClient:
     return api
 
 
-def _given_token(target: Target, credentials: Credentials) -> Token | None:
+def _token(target: Target, credentials: Credentials, api: ApiClient, namespaces: Sequence[str]) -> Token:
     if target.token_file is not None:
-        return _of_file(target.token_file)
-    return credentials.token if target.own_token else None
+        return _token_of_file(target.token_file)
+    return credentials.token if target.own_token else _reader_token(api, namespaces)
 
 
-def _of_file(file: Path) -> Token:
+def _token_of_file(file: Path) -> Token:
     text = _read(file, "--token-file").decode("ascii", errors="replace").strip()
     if not text or not text.isprintable() or not text.isascii() or " " in text:
         raise CannotLogInError(f"--token-file: {file} holds no token")
@@ -107,7 +106,7 @@ def _of_file(file: Path) -> Token:
     return token
 
 
-async def _nobody() -> None:
+async def _no_token() -> None:
     return None
 
 
@@ -164,7 +163,7 @@ class _TokenRequest(msgspec.Struct):
     status: _Status = msgspec.field(default_factory=_Status)
 
 
-def _of_reader(api: ApiClient, *namespaces: str) -> Token:
+def _reader_token(api: ApiClient, namespaces: Sequence[str]) -> Token:
     """Give tokens of the ServiceAccount `bayplan-reader` that last ten minutes; whoever asks a scheduler relies on it.
 
     It is that of the first of the namespaces that has one.
@@ -179,20 +178,20 @@ def _of_reader(api: ApiClient, *namespaces: str) -> Token:
         nonlocal known, until
         now = time.monotonic()
         if now >= until:
-            known, until = await _first(api, namespaces), now + _RENEWED_AFTER * _LIFETIME_SECONDS
+            known, until = await _requested(api, namespaces), now + _RENEWED_AFTER * _LIFETIME_SECONDS
         return known
 
     return token
 
 
-async def _first(api: ApiClient, namespaces: Sequence[str]) -> str:
-    problems = []
-    for each in namespaces:
-        try:
-            return await _request(api, each)
-        except ClientError as error:
-            problems.append(error)
-    raise problems[0]
+async def _requested(api: ApiClient, namespaces: Sequence[str]) -> str:
+    try:
+        return await _request(api, namespaces[0])
+    except ClientError:
+        for each in namespaces[1:]:
+            with suppress(ClientError):
+                return await _request(api, each)
+        raise
 
 
 async def _request(api: ApiClient, namespace: str) -> str:

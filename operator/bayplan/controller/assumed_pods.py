@@ -26,17 +26,17 @@ class AssumedPods:
 
     A pod that was bound, ran and ended while the watch of pods on nodes had a gap is in no later list: nothing would
     ever take it off its node. One that was never bound after all, by an error or because the API server's data went
-    back, would be nobody's. `ended` is told of those that are gone. Those that the API server has shown without a node
-    for longer than a bind can take, so that none can land any more, are tried again. Pods that still run are left
-    alone: the watch will show them. So are those whose bind is under way, which looks after them. `clock` is in seconds
-    and never goes back.
+    back, would be nobody's. `remove` takes those that are gone off their node. Those that the API server has shown
+    without a node for longer than a bind can take, so that none can land any more, are tried again. Pods that still run
+    are left alone: the watch will show them. So are those whose bind is under way, which looks after them. `clock` is
+    in seconds and never goes back.
     """
 
     client: ApiClient
     cache: Cache
     scheduler: Scheduler
     pending: PendingPodEvents
-    ended: Callable[[Pod], None]
+    remove: Callable[[Pod], None]
     clock: Callable[[], float] = time.monotonic
     _seen: set[str] = field(default_factory=set, init=False)
     _unbound_since: dict[str, float] = field(default_factory=dict, init=False)
@@ -66,7 +66,7 @@ class AssumedPods:
             over = True  # Another pod has its name.
         if over:
             logger.info("pod ended before the watch showed it bound pod=%r", pod.key)
-            self.ended(pod.pod)
+            self.remove(pod.pod)
         elif found is not None and found.metadata.uid and not found.spec.node_name:
             since = self._unbound_since.setdefault(pod.uid, self.clock())
             if self.clock() - since >= LONGEST_BIND_SECONDS:

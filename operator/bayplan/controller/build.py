@@ -165,7 +165,7 @@ def build(
     recorder = EventRecorder(
         emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
     )
-    rounds = PodGroupReporter(dispatcher.patch, metrics, clock)
+    group_reporter = PodGroupReporter(dispatcher.patch, metrics, clock)
     recovery = Recovery()
     watches = Watches(
         credentials,
@@ -178,7 +178,7 @@ def build(
         on_went_back=recovery.went_back,
         scheduler_names=() if is_shadow else names,
         shadow=shadow,
-        on_group_gone=rounds.forget,
+        on_group_gone=group_reporter.forget,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=partial(make_reflector, contact=contact),
     )
@@ -189,8 +189,8 @@ def build(
         dispatcher=dispatcher,
         recorder=recorder,
         metrics=metrics,
-        victim_gone=watches.assigned.ended,
-        announces=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
+        victim_gone=watches.assigned.gone_by_answer,
+        writes_node=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
         news=news,
         clock=clock,
     )
@@ -205,7 +205,7 @@ def build(
     operator = OperatorThread(names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill)
     # These are connected late, because they call parts that are made after them.
     pending.on_gone = scheduler.pod_gone
-    scheduler.rounds.on_round = rounds.report
+    scheduler.rounds.on_round = group_reporter.report
     engines.afterwards.perform = scheduler.later.perform
     recovery.connect(watches, intake_list, operator, pending)
 
@@ -234,7 +234,7 @@ def build(
         watches=watches,
         operator=operator,
         intake_list=intake_list,
-        assumed_pods=AssumedPods(client, cache, scheduler, pending, ended=watches.assigned.on_delete),
+        assumed_pods=AssumedPods(client, cache, scheduler, pending, remove=watches.assigned.on_delete),
         leadership=leadership,
         reload=reload,
         clients=(client, binds_client, events_client),

@@ -43,6 +43,9 @@ class SecondSchedulerError(Exception):
 class Leadership:
     """Contends for the Lease while the rest of the process keeps warm, and tells when it leads and when no longer.
 
+    `settings.leader_elect` has three values: True contends, False schedules without a Lease unless another holds one
+    for the same pods, and None does as the Leases that are found say.
+
     The process relies on this order: `contend` at the start; `warm` is set when it could schedule; `won` before the
     first decision; `give_up` after the last write. `scheduler_names` are whose pods it is about; with
     `heeds_other_leases` it first looks for other Leases about them.

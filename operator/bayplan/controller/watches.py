@@ -44,14 +44,13 @@ STALE_SECONDS = 90.0
 class Watch:
     """The live copy of one kind.
 
-    A kind is `optional` where an API server that does not serve it counts as one without objects, as older ones do
-    with kinds that came later. `absent` says that this was found; the kind is asked for again all the same, with the
-    reflector's back-off. A kind that was served keeps its objects if it no longer is: among API servers of two
-    versions only one may know it. Neither the start nor readiness waits for one that is not `needed`. `name` tells a
-    second watch of a kind from the first; `options` are the reflector's.
-
-    Of a rare kind it is no trouble to have none, or no right to it, and it is asked for once a minute. The start waits
-    for the first answer.
+    Of a kind that few clusters have (`Resource.rare`) it is no trouble to have none, or no right to it, and it is asked
+    for once a minute; the start waits for the first answer. A kind is `optional` where an API server that does not
+    serve it counts as one without objects, as older ones do with kinds that came later. `absent` says that this was
+    found; the kind is asked for again all the same, with the reflector's back-off. A kind that was served keeps its
+    objects if it no longer is: among API servers of two versions only one may know it. Neither the start nor readiness
+    waits for one that is not `needed`. `name` tells a second watch of a kind from the first; `options` are the
+    reflector's.
     """
 
     def __init__(

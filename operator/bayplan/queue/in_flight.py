@@ -116,7 +116,7 @@ class InFlightPods:
             if observed.concerns(pod.queued.pod_info):
                 yield observed
 
-    def miss(self) -> None:
+    def forget_events(self) -> None:
         """Keep nothing of what came so far: no pod that is tried knows any more what may have helped it."""
         self._dropped += len(self._events) + 1
         self._events.clear()

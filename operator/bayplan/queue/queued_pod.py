@@ -44,7 +44,7 @@ class QueuedEntity:
     `rejector_plugins` are the plugins that may wake it: those that rejected it and the one gating it
     (`gating_plugin`). An entity in flight has none, and no `sub_queue`.
     `flushed` is set while it is tried because of the time limit alone, without an event.
-    `news_seen` is the number of the last news before its attempt, if only other news have it tried again.
+    `news_seen` is set for a group that waits for news after its back-off: the number of the last news it has seen.
     """
 
     pod_info: PodInfo

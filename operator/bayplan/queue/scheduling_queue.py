@@ -326,7 +326,7 @@ class SchedulingQueue(QueueContents):
         self.max_backoff_seconds = settings.max_backoff_seconds
         self._hint_maps.take_over(settings.profiles)
         if changed:
-            self._in_flight.miss()
+            self._in_flight.forget_events()
         self._groups.take_over(settings.profiles)
         self._sub_queues.take_over(settings.profiles, settings.sort_key, changed, _CONFIGURATION_CHANGE)
 

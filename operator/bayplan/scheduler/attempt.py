@@ -55,7 +55,7 @@ class Reserved(Attempt, eq=False):
     binding: Binding
     steps: Sequence[tuple[str, Exchange]]
     permit_waits: Mapping[str, float]
-    announced: bool = False
+    has_expected_node: bool = False
     """Whether the node was written on the pod, which is to be taken back unless the pod is bound."""
     sampled: bool = False
     """Whether the plugins that are run from here on are measured one by one."""
@@ -301,6 +301,6 @@ def return_to_queue(
         as_its_kind=as_its_kind,
     )
     named = bool(queued.pod_info.pod.status.nominated_node_name)
-    announced = isinstance(attempt, Reserved) and attempt.announced
-    nomination = "" if ends_nomination and (held or named or announced) else None
+    is_written = named or (isinstance(attempt, Reserved) and attempt.has_expected_node)
+    nomination = "" if ends_nomination and (held or is_written) else None
     return Failed(queued, attempt.framework, attempt.started, message, error, gone, nomination, fit_error, exception)

@@ -34,8 +34,8 @@ class BindingCycle:
     """Sees a reserved pod through PreBind, Bind and PostBind, or gives the room and the pod back.
 
     The loop and preemption rely on it: every pod that it is given is either bound or back in the queue at the end,
-    whatever raises or is cancelled on the way. If it `announces`, the node of a pod whose bind takes a while is written
-    on the pod first.
+    whatever raises or is cancelled on the way. If it `writes_node`, the node of a pod whose bind takes a while is
+    written on the pod first (upstream: NominatedNodeNameForExpectation).
     """
 
     cache: Cache
@@ -47,7 +47,7 @@ class BindingCycle:
     dispatcher: Dispatcher
     wake: Callable[[], None]
     clock: Callable[[], float]
-    announces: bool = True
+    writes_node: bool = True
     _permits: PermitWaits = field(init=False)
     _waiting: dict[str, Reserved] = field(default_factory=dict, init=False)
     _binding: set[str] = field(default_factory=set, init=False)
@@ -167,7 +167,7 @@ class BindingCycle:
             return self._waiting.get(uid) is reserved and self.queue.is_alive(uid)
 
         try:
-            await self._announce(reserved)
+            await self._write_node(reserved)
             await self._perform_effects(reserved, is_wanted)
             self._submit(reserved)
         except PreBindError as error:
@@ -203,16 +203,16 @@ class BindingCycle:
         if task.cancelled() and not self._stopped:
             self.abandon(reserved, asyncio.CancelledError("cancelled"))
 
-    async def _announce(self, reserved: Reserved) -> None:
+    async def _write_node(self, reserved: Reserved) -> None:
         """Tell autoscalers the node of a pod whose bind takes a while, and whoever schedules after a restart.
 
-        It goes on without, as it can (upstream: schedule_one.go bindingCycle, NominatedNodeNameForExpectation).
+        It goes on without, as it can (upstream: schedule_one.go bindingCycle).
         """
         pod, node_name = reserved.pod, reserved.binding.node_name
         waits = any(exchange.waits for _, exchange in reserved.steps)
-        if not (waits and self.announces) or pod.pod.status.nominated_node_name == node_name:
+        if not (waits and self.writes_node) or pod.pod.status.nominated_node_name == node_name:
             return
-        reserved.announced = True
+        reserved.has_expected_node = True
         if not await self.failures.conditions.expected_on(pod, node_name):
             logger.info("the node a pod will be bound to was not written pod=%r node=%r", pod.key, node_name)
 

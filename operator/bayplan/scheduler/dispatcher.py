@@ -86,7 +86,7 @@ class Dispatcher:
             limit=lambda rank: others if rank else min(_FEW, others),
         )
         self._patches = PodPatches(client, self._patching, on_patched, on_call, sleep)
-        self._announcing = make(others, name=EVENT, freed=self._settled.set, limit=self._limit_of_events)
+        self._event_turns = make(others, name=EVENT, freed=self._settled.set, limit=self._limit_of_events)
 
     async def run(self) -> None:
         """Return when somebody else ended a task of it, which is a mistake; the process cannot go on."""
@@ -101,7 +101,7 @@ class Dispatcher:
     @property
     def events_waiting(self) -> int:
         """Events that could be written and wait; whoever could as well write one later asks for it."""
-        return self._announcing.waiting
+        return self._event_turns.waiting
 
     def waiting_calls(self) -> dict[str, int]:
         """How many calls wait for their turn, by what kube-scheduler calls them."""
@@ -113,7 +113,7 @@ class Dispatcher:
         return {
             PREEMPTION: self._preemptions.tasks,
             STATUS_PATCH: self._patching.tasks,
-            EVENT: self._announcing.tasks,
+            EVENT: self._event_turns.tasks,
         }
 
     def takes(self, namespace: str) -> bool:
@@ -151,7 +151,7 @@ class Dispatcher:
         """
         write, dropped = event_write(uid, call, if_missing, repeatable=repeatable), self._events.dropped
         if self._events.put(write):
-            self._announce(write)
+            self._start_event(write)
         elif self._events.dropped > dropped and (dropped == 0 or self._events.dropped % 1000 == 0):
             text = "events are dropped because the API server takes them too slowly total=%d namespace=%r"
             logger.warning(text, self._events.dropped, write.namespace)
@@ -172,7 +172,7 @@ class Dispatcher:
         left = self._unfinished_jobs + self._unfinished_calls
         if left:
             logger.warning("ending with API calls not finished left=%d", left)
-        for tasks in (self._preemptions, self._patches, self._requests, self._patching, self._announcing, self._binds):
+        for tasks in (self._preemptions, self._patches, self._requests, self._patching, self._event_turns, self._binds):
             await tasks.stop()  # Binds are the last: the end of a patch begins one.
 
     @property
@@ -181,7 +181,7 @@ class Dispatcher:
 
     @property
     def _unfinished_calls(self) -> int:
-        return self._patches.unfinished + self._announcing.unfinished
+        return self._patches.unfinished + self._event_turns.unfinished
 
     async def _wait_until(self, condition: Callable[[], bool], seconds: float) -> None:
         with suppress(TimeoutError):
@@ -194,15 +194,15 @@ class Dispatcher:
         self._settled.set()
         self._wake()
         if not self._binds.waiting:
-            self._announcing.look()  # No bind waits any more: what was held back goes on.
+            self._event_turns.look()  # No bind waits any more: what was held back goes on.
 
     def _limit_of_events(self, rank: int) -> int:
         most = self._others if rank else min(_FEW, self._others)
         return min(most, _BESIDE_WAITING_BINDS) if self._binds.waiting else most
 
-    def _announce(self, write: EventWrite) -> None:
+    def _start_event(self, write: EventWrite) -> None:
         rank = int(not write.repeatable)
-        self._announcing.start(write.namespace, partial(self._perform_event, write), rank)
+        self._event_turns.start(write.namespace, partial(self._perform_event, write), rank)
 
     async def _perform_event(self, write: EventWrite, turn: Turn) -> None:
         steps = [(write.call, 404)]
@@ -219,4 +219,4 @@ class Dispatcher:
         finally:
             following = self._events.done(write)
             if following is not None:
-                self._announce(following)
+                self._start_event(following)

@@ -116,7 +116,8 @@ class AssignedPodEvents(Handler[Pod]):
     metrics: Metrics
     on_gone: Callable[[str], None]
     backoff: NodeBackoff | None = None
-    _ended: set[str] = field(default_factory=set, init=False)
+    _gone_by_answer: set[str] = field(default_factory=set, init=False)
+    """Those whose end the watch has still to show."""
 
     def on_add(self, pod: Pod) -> None:
         """A pod with a node appeared: one of ours confirmed, or another's."""
@@ -139,7 +140,7 @@ class AssignedPodEvents(Handler[Pod]):
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod on a node changed; one move per kind of change, as kube-scheduler splits them."""
-        if new.metadata.uid in self._ended:
+        if new.metadata.uid in self._gone_by_answer:
             return
         # What the cache holds has its amounts worked out already. A resize ends with the status, not with the spec.
         before, after = self.cache.pod(new.metadata.uid) or PodInfo(old), PodInfo(new)
@@ -155,20 +156,20 @@ class AssignedPodEvents(Handler[Pod]):
 
     def on_delete(self, pod: Pod) -> None:
         """A pod left its node, by deletion or by ending (the watch leaves finished pods out)."""
-        if pod.metadata.uid in self._ended:
-            self._ended.discard(pod.metadata.uid)
+        if pod.metadata.uid in self._gone_by_answer:
+            self._gone_by_answer.discard(pod.metadata.uid)
         else:
             # What the cache holds has its terms worked out already.
             self._gone(self.cache.pod(pod.metadata.uid) or PodInfo(pod))
 
-    def ended(self, uid: str) -> None:
+    def gone_by_answer(self, uid: str) -> None:
         """The API server answered that the pod is gone for good; what the watch still shows of it is old.
 
         Only for a pod that the watch has shown: so it will show the end, too.
         """
         pod = self.cache.pod(uid)
         if pod is not None and not self.cache.is_assumed(uid):
-            self._ended.add(uid)
+            self._gone_by_answer.add(uid)
             self._gone(pod)
 
     def _gone(self, pod: PodInfo) -> None:

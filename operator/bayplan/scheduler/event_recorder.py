@@ -133,7 +133,10 @@ class EventRecorder:
         self._create(pod, ("Warning", "BoundByAnother", "Binding"), note, self._now())
 
     def failed_scheduling(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
-        """Record that an attempt on the pod failed, and why; if that is `told_later`, only that it did."""
+        """Record that an attempt on the pod failed, and why.
+
+        If `told_later` the reason waits, as the text of the condition does: until `told` an Event that there is counts.
+        """
         series, note = self._current(pod.uid), cut_note(message)
         if series is not None and (told_later or series.note == hash(note)):
             series.count += 1
@@ -142,7 +145,7 @@ class EventRecorder:
             self._begin(pod, note)
 
     def told(self, pod: PodInfo, message: str) -> None:
-        """Record why the last attempt on the pod failed, of which only that was recorded."""
+        """Record why the last attempt on the pod failed, which was recorded as `told_later`."""
         series, note = self._current(pod.uid), cut_note(message)
         if series is not None and series.note == hash(note):
             return

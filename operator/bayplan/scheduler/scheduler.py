@@ -51,7 +51,7 @@ class Scheduler:
 
     Decisions are serial and pure; binds run at the same time. Everything happens on one event loop, so cache and queue
     need no locks. Whoever changes cache or queue sets `news`, which ends the loop's sleep. `clock` is the queue's, in
-    seconds. `victim_gone` receives the UID of victims that were gone with the API server's answer, `announces` is
+    seconds. `victim_gone` receives the UID of victims that were gone with the API server's answer, `writes_node` is
     BindingCycle's.
     """
 
@@ -66,7 +66,7 @@ class Scheduler:
         metrics: Metrics,
         news: asyncio.Event,
         victim_gone: Callable[[str], None],
-        announces: bool = True,
+        writes_node: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cache = cache
@@ -96,7 +96,7 @@ class Scheduler:
         """What was decided last, for whoever asks."""
         self._failures = FailureReporter(recorder, conditions, metrics, clock, self.decisions)
         self._binding = BindingCycle(
-            cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, news.set, clock, announces
+            cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, news.set, clock, writes_node
         )
         self.later = LaterExchanges(dispatcher)
         self.preemption = PreemptionExecutor(
