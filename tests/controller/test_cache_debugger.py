@@ -9,8 +9,8 @@ from tests.waiting import Sleeps
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.workload_objects import Service
-from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
-from bayplan.scheduler.debugger.comparer import ListError
+from bayplan.scheduler.cache_comparison import ListError
+from bayplan.scheduler.cache_debugger import CacheDebugger
 
 SERVICES = "/api/v1/services"
 

@@ -15,7 +15,7 @@ from tests.scheduler.debugger.dumps import compare, held
 
 from bayplan.api.kinds import RESOURCES
 from bayplan.api.objects import Node, Pod
-from bayplan.scheduler.debugger.dump import ListedDump
+from bayplan.scheduler.cache_comparison import ListedDump
 
 
 def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:

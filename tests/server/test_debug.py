@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, ListError
+from bayplan.scheduler.cache_comparison import CacheComparison, Difference, ListError
 from bayplan.server.debug import LARGEST_ANSWER_BYTES, cache_route
 
 

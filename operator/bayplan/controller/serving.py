@@ -21,7 +21,7 @@ from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import PriorityClassList
 from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
-from bayplan.scheduler.debugger.cache_debugger import CacheDebugger
+from bayplan.scheduler.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.access import ClusterAuthorities, Security
 from bayplan.server.debug import cache_route, configz_route, flagz_route, profile_route, statusz_route

@@ -9,9 +9,8 @@ from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.groups.pod_groups import PodGroup, PodGroups
-from bayplan.queue.preempting_groups import PreemptingGroups
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue, release_time
-from bayplan.queue.queued_pod_group import GANG_SCHEDULING, QueuedPodGroup
+from bayplan.queue.queued_pod_group import GANG_SCHEDULING, PreemptingGroups, QueuedPodGroup
 from bayplan.queue.queueing_hints import QueueProfile
 from bayplan.queue.sub_queues import SubQueues
 
@@ -251,7 +250,7 @@ class QueuedGroups:
         if entity is not None and entity.sub_queue is SubQueue.GATED:
             self._requeue(entity, _GROUP_CHANGE)
 
-    def _preempted(self, key: PodGroupKey, *, at_once: bool) -> None:
+    def _preempted(self, key: PodGroupKey, at_once: bool) -> None:
         """Let a group go on that its preemption held, `at_once` if it backs off no longer."""
         entity = self._entities.get(key)
         if entity is not None and not entity.in_round and (at_once or entity.sub_queue is SubQueue.GATED):

@@ -1,6 +1,6 @@
-"""A pod group on its way through the queue (upstream: backend/queue/workload_forest.go)."""
+"""A pod group on its way through the queue, and what holds it there (upstream: backend/queue/workload_forest.go)."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -97,3 +97,42 @@ class QueuedPodGroup(QueuedEntity):
             spec = structs.replace(lead.pod.spec, priority=priority)
             lead = PodInfo(structs.replace(lead.pod, spec=spec))
         self.pod_info = lead
+
+
+@dataclass(slots=True, eq=False)
+class PreemptingGroups:
+    """Holds groups while their victims are being told to end, and has them tried at once when the last one is gone.
+
+    Gates of groups rely on it, and so does whoever ends victims. `go_on` asks the gate of a group again, at once if
+    told so.
+    """
+
+    go_on: Callable[[PodGroupKey, bool], None]
+    _held: set[PodGroupKey] = field(default_factory=set, init=False)
+    _victims: dict[PodGroupKey, set[str]] = field(default_factory=dict, init=False)
+
+    def __contains__(self, key: object) -> bool:
+        """Whether the group is held (upstream: preemption/executor.go IsPodGroupRunningPreemption)."""
+        return key in self._held
+
+    def begin(self, key: PodGroupKey, victims: Iterable[str]) -> None:
+        """Hold a group, whose round is not finished yet, until `end`; victims are given by UID."""
+        self._held.add(key)
+        self._victims[key] = set(victims)
+
+    def end(self, key: PodGroupKey) -> None:
+        """Let a group back off whose victims were told to end, or will not end after all."""
+        self._held.discard(key)
+        self.go_on(key, False)
+
+    def victim_gone(self, uid: str) -> None:
+        """Have a group tried at once whose last victim is gone."""
+        for key in [each for each, victims in self._victims.items() if uid in victims]:
+            self._victims[key].discard(uid)
+            if not self._victims[key]:
+                del self._victims[key]
+                self.go_on(key, True)
+
+    def forget(self, key: PodGroupKey) -> None:
+        """Wait for no victim of a group any more of which nobody waits."""
+        self._victims.pop(key, None)

@@ -1,14 +1,18 @@
-"""Which of several sets of nodes a pod group gets: each is tried with the whole group until none left can be better."""
+"""Where a pod group may find room: nowhere, if all nodes have too little, or on the best of several sets of them."""
 
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
 from bayplan.cache.change_log import Rows
+from bayplan.cache.container_requests import millis
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.resources import PODS, in_columns
+from bayplan.framework.causes import quantity
 from bayplan.framework.runtime import Framework
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.topology_placement_generator import NodePlacement, Placements, Shape
 from bayplan.queue.queued_pod import QueuedPodInfo
@@ -109,3 +113,24 @@ def shapes_of(members: Sequence[tuple[PodInfo, Framework]], cycle: SchedulingCyc
         room = np.where(cycle.suitable(pod, framework), fits[0] if fits else _MANY, 0)
         shapes.append(Shape(pod, len(each), room))
     return shapes
+
+
+def resource_gap(group: PodGroup, nodes: NodeTable, members: Iterable[PodInfo]) -> str:
+    """Return what `minResources` ask for beyond what all nodes together have free, "" for nothing.
+
+    A round relies on it to try no group in vain. What the `members` on nodes take counts as free.
+
+    Raises:
+        QuantityError: An amount cannot be read; the message names its field.
+    """
+    if not group.min_resources:
+        return ""
+    held = list(members)
+    missing: list[str] = []
+    for name, amount in sorted(millis(group.min_resources, "spec.minResources").items()):
+        asked = in_columns(name, amount)
+        free = float(np.maximum(nodes.offered(name) - nodes.taken(name), 0).sum(dtype=np.float64))
+        free += sum(1 if name == PODS else each.placed.amounts.get(name, 0) for each in held)
+        if asked > free:
+            missing.append(f"{name} {quantity(name, asked)} where {quantity(name, int(free))} is free")
+    return f"resource gap: {', '.join(missing)}" if missing else ""

@@ -20,8 +20,15 @@ from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.attempt import rejection_of_node
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
-from bayplan.scheduler.placement_search import UNSCHEDULABLE, NodeNames, Shortfall, Trial, search, shapes_of
-from bayplan.scheduler.resource_gap import resource_gap
+from bayplan.scheduler.placement_search import (
+    UNSCHEDULABLE,
+    NodeNames,
+    Shortfall,
+    Trial,
+    resource_gap,
+    search,
+    shapes_of,
+)
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ import msgspec
 from aiohttp import web
 
 from bayplan import __version__
-from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, ListError
+from bayplan.scheduler.cache_comparison import CacheComparison, Difference, ListError
 from bayplan.server.answers import answer, plain
 from bayplan.server.metrics import process_start_seconds
 from bayplan.shown_text import shortened

@@ -2,8 +2,7 @@
 
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.debugger.comparer import Difference, Dump, compare_steps
-from bayplan.scheduler.debugger.dump import dump_held
+from bayplan.scheduler.cache_comparison import Difference, Dump, compare_steps, dump_held
 
 
 def held(cache: Cache, queue: SchedulingQueue) -> Dump:

@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.scheduler.debugger.dumps import compare
 
-from bayplan.scheduler.debugger.comparer import (
+from bayplan.scheduler.cache_comparison import (
     ASSUMED,
     NODES,
     PENDING,

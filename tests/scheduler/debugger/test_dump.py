@@ -5,8 +5,7 @@ from tests.scheduler.debugger.dumps import compare, held
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import Service
 from bayplan.cache.pod_info import PodInfo
-from bayplan.scheduler.debugger.comparer import NODES, NOMINATIONS, PENDING, PODS, REQUESTED
-from bayplan.scheduler.debugger.dump import ListedDump
+from bayplan.scheduler.cache_comparison import NODES, NOMINATIONS, PENDING, PODS, REQUESTED, ListedDump
 
 
 @pytest.fixture

@@ -17,8 +17,16 @@ from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource, list_pages
 from bayplan.cache.cache import Cache
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.debugger.comparer import CacheComparison, Difference, Dump, ListError, compare_steps, lasting
-from bayplan.scheduler.debugger.dump import ListedDump, dump_held
+from bayplan.scheduler.cache_comparison import (
+    CacheComparison,
+    Difference,
+    Dump,
+    ListedDump,
+    ListError,
+    compare_steps,
+    dump_held,
+    lasting,
+)
 
 logger = logging.getLogger(__name__)
 
