@@ -20,7 +20,7 @@ from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queueing_hints import queue_profile
+from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -36,7 +36,7 @@ def scheduler_with_pods(nodes: int, pods: int) -> tuple[SchedulerMetrics, Attemp
     frameworks = build_frameworks(default_configuration(), cache.nodes, cache.listers, nominator, metrics=metrics)
     queue = SchedulingQueue(
         clock=time.monotonic,
-        profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
+        settings=queue_settings(frameworks),
         nominator=nominator,
         metrics=metrics,
     )

@@ -23,7 +23,7 @@ from bayplan.config.load import default_configuration
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queueing_hints import queue_profile
+from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -40,13 +40,13 @@ class Scene:
         self.now = 0.0
         cache, nominator = Cache(), Nominator()
         frameworks = build_frameworks(default_configuration(), cache.nodes, cache.listers, nominator)
-        profiles = {name: queue_profile(framework) for name, framework in frameworks.items()}
-        self.queue = SchedulingQueue(clock=lambda: self.now, profiles=profiles, nominator=nominator, step=STEP_PODS)
+        settings = queue_settings(frameworks)
+        self.queue = SchedulingQueue(clock=lambda: self.now, settings=settings, nominator=nominator, step=STEP_PODS)
         cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values())
         self._attempts = AttemptRunner(cache, self.queue, cycle, frameworks, lambda: self.now, decides_by_kind=True)
         self._serial = itertools.count()
         self._kinds = kinds
-        metrics = SchedulerMetrics(profiles=sorted(profiles))
+        metrics = SchedulerMetrics(profiles=sorted(frameworks))
         self._assigned = AssignedPodEvents(cache, self.queue, lambda: None, metrics, on_gone=lambda uid: None)
         for index in range(nodes):
             allocatable: dict[str, Quantity] = {"cpu": "1", "memory": "4Gi", "pods": "110"}

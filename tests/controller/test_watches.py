@@ -19,7 +19,7 @@ from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
 from bayplan.controller.watches import STALE_SECONDS, Watches
 from bayplan.framework.status import SUCCESS
-from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.health import HealthChecks
 
@@ -62,8 +62,8 @@ class Scene:
 
 
 def watches(url, cache, metrics=None, wake=lambda: None, groups=None, **options):
-    profiles = {"bayplan": QueueProfile(lambda _: SUCCESS, {})}
-    queue = SchedulingQueue(clock=lambda: 0.0, profiles=profiles, groups=groups)
+    settings = QueueSettings({"bayplan": QueueProfile(lambda _: SUCCESS, {})})
+    queue = SchedulingQueue(clock=lambda: 0.0, settings=settings, groups=groups)
     return Watches(
         Credentials(server=url),
         cache,

@@ -17,7 +17,7 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.plugins.registry import build_frameworks
 from bayplan.plugins.volumes.claims import VolumeError
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queueing_hints import queue_profile
+from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Placement
@@ -51,7 +51,7 @@ class World:
         self.now = 0.0
         self.queue = SchedulingQueue(
             clock=lambda: self.now,
-            profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
+            settings=queue_settings(self.frameworks),
             nominator=nominator,
         )
         self.cycle = SchedulingCycle(self.cache.nodes, nominator)

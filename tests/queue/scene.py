@@ -20,7 +20,7 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
-from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})
@@ -59,6 +59,9 @@ def make_profile(**changes: Any) -> QueueProfile:
     )
 
 
+OF_THE_CONFIGURATION = ("sort_key", "initial_backoff_seconds", "max_backoff_seconds")
+
+
 class Scene:
     """A queue with its clock and metrics; every call goes through `validate`."""
 
@@ -66,7 +69,10 @@ class Scene:
         self.clock = Clock()
         self.metrics = RecordedMetrics()
         profiles = {"bayplan": profile or make_profile(), "other": make_profile()}
-        self.queue = SchedulingQueue(clock=self.clock, profiles=profiles, metrics=self.metrics, **settings)
+        configured = {name: settings.pop(name) for name in OF_THE_CONFIGURATION if name in settings}
+        self.queue = SchedulingQueue(
+            clock=self.clock, settings=QueueSettings(profiles, **configured), metrics=self.metrics, **settings
+        )
 
     def add(self, name: str, **fields: Any) -> PodInfo:
         pod = info(name, **fields)

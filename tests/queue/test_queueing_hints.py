@@ -25,7 +25,7 @@ from bayplan.queue.queueing_hints import (
     QueueingHintMaps,
     QueueProfile,
     is_pod_worth_requeuing,
-    queue_profile,
+    queue_settings,
     worth_requeuing,
 )
 
@@ -86,9 +86,8 @@ def test_hints_about_pods_may_look_at_names_so_nothing_is_shared():
 
 def test_in_tree_hints_about_nodes_treat_pods_of_one_shape_alike():
     cache = Cache()
-    (framework,) = build_frameworks(default_configuration(), cache.nodes, cache.listers).values()
-    profile = queue_profile(framework)
-    hint_maps = QueueingHintMaps({"bayplan": profile})
+    profiles = queue_settings(build_frameworks(default_configuration(), cache.nodes, cache.listers)).profiles
+    (profile,), hint_maps = profiles.values(), QueueingHintMaps(profiles)
     variants = ({"cpu": "2"}, {"cpu": "9"}, {"node_selector": {"zone": "a"}}, {"tolerations": ["x:NoSchedule"]})
     nodes = [None, make_node("n", cpu="4"), make_node("n", cpu="1", labels={"zone": "a"}, taints=["x:NoSchedule"])]
     answers = set()

@@ -5,6 +5,7 @@ from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.queue.queued_pod import SubQueue
+from bayplan.queue.queueing_hints import QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 
@@ -78,7 +79,7 @@ def test_a_pod_of_no_profile_is_refused_by_name(scene):
 
 
 def test_the_queue_needs_no_metrics():
-    queue = SchedulingQueue(clock=Clock(), profiles={"bayplan": make_profile()})
+    queue = SchedulingQueue(clock=Clock(), settings=QueueSettings({"bayplan": make_profile()}))
     queue.add(info("p"))
     queued = queue.pop()
     assert queued is not None

@@ -5,9 +5,8 @@ from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_CONDITION, EventRegistration
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.queue.queued_pod import SubQueue
+from bayplan.queue.queued_pod import SubQueue, priority_sort
 from bayplan.queue.queueing_hints import QueueSettings
-from bayplan.queue.scheduling_queue import priority_sort
 
 ALL = ("bayplan", "other")
 

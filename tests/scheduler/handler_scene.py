@@ -6,7 +6,7 @@ from tests.scheduler.scene import Handlers
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.framework.status import SUCCESS
-from bayplan.queue.queueing_hints import QueueProfile
+from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import ListerEvents
 
@@ -15,7 +15,8 @@ class SpiedQueue(SchedulingQueue):
     """A real queue that remembers what it was told happened."""
 
     def __init__(self, profiles):
-        super().__init__(clock=lambda: 100.0, profiles={name: QueueProfile(lambda _: SUCCESS, {}) for name in profiles})
+        settings = QueueSettings({name: QueueProfile(lambda _: SUCCESS, {}) for name in profiles})
+        super().__init__(clock=lambda: 100.0, settings=settings)
         self.events = []
 
     def move_all(self, event, old, new):

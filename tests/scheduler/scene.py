@@ -14,8 +14,8 @@ from bayplan.config.load import default_configuration
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queueing_hints import QueueSettings, queue_profile
-from bayplan.queue.scheduling_queue import SchedulingQueue, priority_sort
+from bayplan.queue.queueing_hints import queue_settings
+from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.engines import Engine
@@ -119,16 +119,17 @@ class Handlers:
 class Scene(Handlers):
     """The real queue, cache, cycle, plugins and handlers; the dispatcher is a test's own or holds what it is given."""
 
-    def __init__(self, dispatcher=None, configuration=None, **queue_settings):
+    def __init__(self, dispatcher=None, configuration=None, **options):
         self.now = 0.0
         cache, nominator = Cache(), Nominator()
         configuration = configuration or default_configuration()
         self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
         (self.framework,) = self.frameworks.values()
-        self.profiles = profiles = {name: queue_profile(f) for name, f in self.frameworks.items()}
+        settings = queue_settings(self.frameworks)
+        self.profiles = settings.profiles
         self.groups = PodGroups(cache)
-        queue_settings = {"nominator": nominator, "groups": self.groups, **queue_settings}
-        queue = SchedulingQueue(clock=self.clock, profiles=profiles, **queue_settings)
+        options = {"nominator": nominator, "groups": self.groups, **options}
+        queue = SchedulingQueue(clock=self.clock, settings=settings, **options)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
         super().__init__(cache, queue, self.news.set, self._pod_gone)
@@ -151,7 +152,7 @@ class Scene(Handlers):
             frameworks=frameworks,
             cycle=SchedulingCycle(self.cache.nodes, self.queue.nominator, frameworks.values()),
             binder=self.binder,
-            queue=QueueSettings({name: queue_profile(f) for name, f in frameworks.items()}, priority_sort, 1, 10),
+            queue=queue_settings(frameworks),
             **fields,
         )
 

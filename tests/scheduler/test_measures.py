@@ -11,7 +11,7 @@ from bayplan.config.load import default_configuration
 from bayplan.framework.cluster_event import NODE_ADD
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queueing_hints import queue_profile
+from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Reserved
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -34,8 +34,8 @@ class Scene:
             default_configuration(), cache.nodes, cache.listers, nominator, metrics=self.metrics
         )
         (self.framework,) = frameworks.values()
-        profiles = {name: queue_profile(framework) for name, framework in frameworks.items()}
-        self.queue = SchedulingQueue(clock=lambda: 0.0, profiles=profiles, nominator=nominator, metrics=self.metrics)
+        settings = queue_settings(frameworks)
+        self.queue = SchedulingQueue(clock=lambda: 0.0, settings=settings, nominator=nominator, metrics=self.metrics)
         cycle = SchedulingCycle(cache.nodes, nominator, frameworks.values())
         self.runner = AttemptRunner(cache, self.queue, cycle, frameworks, lambda: 0.0, self.metrics)
 

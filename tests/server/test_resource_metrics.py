@@ -6,6 +6,7 @@ from tests.builders import make_node, make_pod, make_pod_info
 from tests.queue.scene import make_profile
 
 from bayplan.cache.cache import Cache
+from bayplan.queue.queueing_hints import QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.resource_metrics import resource_metrics_route
 
@@ -15,7 +16,7 @@ class Scene:
 
     def __init__(self):
         self.cache = Cache()
-        self.queue = SchedulingQueue(clock=lambda: 0.0, profiles={"bayplan": make_profile()})
+        self.queue = SchedulingQueue(clock=lambda: 0.0, settings=QueueSettings({"bayplan": make_profile()}))
         self.leads = True
 
     async def text(self):

@@ -150,11 +150,8 @@ def build(
         metrics.registry.register(AtScrape(lambda: shadow_metrics(shadow)))
     queue = SchedulingQueue(
         clock=clock,
-        profiles=engine.queue.profiles,
-        initial_backoff_seconds=engine.queue.initial_backoff_seconds,
-        max_backoff_seconds=engine.queue.max_backoff_seconds,
+        settings=engine.queue,
         max_in_unschedulable_seconds=unschedulable_seconds,
-        sort_key=engine.queue.sort_key,
         metrics=metrics,
         nominator=nominator,
         step=STEP_PODS,

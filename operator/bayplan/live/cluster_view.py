@@ -197,7 +197,7 @@ class WaitingPodsCopy:
 
     def __init__(self, queue: SchedulingQueue, decisions: RecentDecisions, now: float) -> None:
         self._queued = queue.queued()
-        self._sort_key: Callable[[PodInfo, float], tuple[Any, ...]] = queue.sort_key
+        self._sort_key: Callable[[PodInfo, float], tuple[Any, ...]] = queue.settings.sort_key
         self._longest_wait = queue.max_in_unschedulable_seconds
         self._nominated_node = queue.nominator.nominated_node
         self._group_of = queue.group_of

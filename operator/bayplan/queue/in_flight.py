@@ -289,7 +289,7 @@ class EventMoves:
     def _steps(self, observed: ObservedEvent, sequence: int) -> Iterator[None]:
         """Give way after each `step` pods. A pod that came or failed since heard of the event in another way."""
         sub_queues, label, step = self._sub_queues, observed.event.label, self._step
-        is_worth = worth_requeuing(observed, sub_queues.profiles)
+        is_worth = worth_requeuing(observed, sub_queues.settings.profiles)
         asked = 0
         for queued in sub_queues.waiting.held_by(observed.hint_map):
             if queued.sequence < sequence and observed.concerns(queued.pod_info):

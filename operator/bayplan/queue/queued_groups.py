@@ -204,7 +204,7 @@ class QueuedGroups:
     def _take_in(self, entity: QueuedPodGroup, queued: QueuedPodInfo) -> None:
         """Put a new member, or the new version of one, in the entity."""
         entity.members[queued.uid] = queued
-        entity.ask(queued, self.sub_queues.profiles)
+        entity.ask(queued, self.sub_queues.settings.profiles)
         if entity.lead == queued.uid or queued.pod_info.priority > entity.members[entity.lead].pod_info.priority:
             entity.stand(queued.pod_info)
 
@@ -266,7 +266,7 @@ class QueuedGroups:
     def _fill(self, entity: QueuedPodGroup, members: dict[str, QueuedPodInfo]) -> None:
         entity.members.update(members)
         for member in members.values():
-            entity.ask(member, self.sub_queues.profiles)
+            entity.ask(member, self.sub_queues.settings.profiles)
         entity.rank()
         self._requeue(entity, _GROUP_CHANGE)
 
@@ -313,7 +313,7 @@ class QueuedGroups:
             if not any(each.attempts for each in members.values()):
                 entity.timestamp, entity.sequence = self.sub_queues.clock(), self.next_sequence()
         for member in members.values():
-            entity.ask(member, self.sub_queues.profiles)
+            entity.ask(member, self.sub_queues.settings.profiles)
         entity.members = members
         entity.rank()
         self.sub_queues.requeue(entity, event)

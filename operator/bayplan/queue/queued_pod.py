@@ -12,11 +12,18 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Status
 
 if TYPE_CHECKING:
-    from bayplan.queue.queueing_hints import QueueProfile
+    from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
 
 NO_PLUGINS: frozenset[str] = frozenset()
 
 SortKey = tuple[Any, ...]
+
+
+def priority_sort(pod: PodInfo, timestamp: float) -> SortKey:
+    """Return PrioritySort's key: higher priority first, then whoever has waited longer."""
+    return (-pod.priority, timestamp)
+
+
 _Entry = tuple[SortKey, int, int, str]
 _COMPACT_ABOVE = 64
 _GIVES_WAY_SECONDS = 1.0
@@ -85,7 +92,7 @@ class QueuedEntity:
         """Return the refusal of the plugin that holds it back, or a status that is ok."""
         return profiles[self.profile].gate(self.pod_info)
 
-    def fail(self, now: float, sequence: int, *, rejected: bool, initial: int, maximum: int) -> None:
+    def fail(self, now: float, sequence: int, settings: "QueueSettings", *, rejected: bool) -> None:
         """Count a failed attempt, which a plugin `rejected` or an error ended, and back off from now on."""
         if rejected:
             self.unschedulable_count += 1
@@ -95,6 +102,7 @@ class QueuedEntity:
         self.flushed = False
         self.timestamp, self.sequence = now, sequence
         failures = self.consecutive_errors or self.unschedulable_count
+        initial, maximum = settings.initial_backoff_seconds, settings.max_backoff_seconds
         self.backoff_expiration = backoff_expiration(now, failures, initial, maximum)
 
     def __repr__(self) -> str:

@@ -24,7 +24,7 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code, Status
 from bayplan.metrics.instruments import Histogram
-from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SortKey, priority_sort
 
 logger = logging.getLogger(__name__)
 
@@ -75,14 +75,18 @@ class QueueSettings:
     """All that a configuration says of the queue: its profiles by name, the order of pods, and the back-offs."""
 
     profiles: Mapping[str, QueueProfile]
-    sort_key: Callable[[PodInfo, float], tuple[Any, ...]]
-    initial_backoff_seconds: int
-    max_backoff_seconds: int
+    sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
+    initial_backoff_seconds: int = 1
+    max_backoff_seconds: int = 10
 
 
-def queue_profile(framework: Framework) -> QueueProfile:
-    """Return what the queue needs of this profile."""
-    return QueueProfile(framework.run_pre_enqueue, framework.registrations(), framework.signature)
+def queue_settings(frameworks: Mapping[str, Framework], *backoff_seconds: int) -> QueueSettings:
+    """Return what the queue needs of these profiles, which all sort alike; with the first and the longest back-off."""
+    profiles = {
+        name: QueueProfile(each.run_pre_enqueue, each.registrations(), each.signature)
+        for name, each in frameworks.items()
+    }
+    return QueueSettings(profiles, next(iter(frameworks.values())).queue_sort.sort_key, *backoff_seconds)
 
 
 class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):

@@ -1,7 +1,7 @@
 """The scheduling queue (upstream: backend/queue/scheduling_queue.go); README.md draws its states."""
 
 import sys
-from collections.abc import Callable, Collection, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -14,12 +14,11 @@ from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMove
 from bayplan.queue.nominator import KeptRoom, Nominator
 from bayplan.queue.queue_contents import QueueContents
 from bayplan.queue.queued_groups import QueuedGroups
-from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo, SortKey
+from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo
 from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.queueing_hints import (
     ObservedEvent,
     QueueingHintMaps,
-    QueueProfile,
     QueueSettings,
     is_in_flight_pod_worth_requeuing,
 )
@@ -27,11 +26,6 @@ from bayplan.queue.sub_queues import SubQueues
 
 _CONFIGURATION_CHANGE = "ConfigurationChange"
 _SCHEDULE_ATTEMPT_FAILURE = "ScheduleAttemptFailure"
-
-
-def priority_sort(pod: PodInfo, timestamp: float) -> SortKey:
-    """Return PrioritySort's key: higher priority first, then whoever has waited longer."""
-    return (-pod.priority, timestamp)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -52,26 +46,24 @@ class SchedulingQueue(QueueContents):
     """
 
     clock: Callable[[], float]
-    profiles: Mapping[str, QueueProfile]
-    initial_backoff_seconds: int = 1
-    max_backoff_seconds: int = 10
+    settings: QueueSettings
     max_in_unschedulable_seconds: float = 300.0
     kept_event_bytes: int = KEPT_EVENT_BYTES
     kept_move_bytes: int = KEPT_MOVE_BYTES
     step: int = sys.maxsize
-    sort_key: Callable[[PodInfo, float], SortKey] = priority_sort
     metrics: Metrics | None = None
     nominator: Nominator = field(default_factory=Nominator)
     groups: PodGroups | None = None
 
     def __post_init__(self) -> None:
-        self._hint_maps = QueueingHintMaps(self.profiles, None if self.metrics is None else self.metrics.hint_seconds)
+        self._hint_maps = QueueingHintMaps(
+            self.settings.profiles, None if self.metrics is None else self.metrics.hint_seconds
+        )
         self._sequence = count()
         self._sub_queues = SubQueues(
             clock=self.clock,
-            profiles=self.profiles,
+            settings=self.settings,
             max_in_unschedulable=self.max_in_unschedulable_seconds,
-            sort_key=self.sort_key,
             metrics=self.metrics,
             kind_of=self._kind_of,
             step=self.step,
@@ -94,7 +86,7 @@ class SchedulingQueue(QueueContents):
         if self._waiting(pod.uid) is not None or self._in_flight.get(pod.uid) is not None:
             self.update(pod)
             return
-        if pod.pod.spec.scheduler_name not in self.profiles:
+        if pod.pod.spec.scheduler_name not in self.settings.profiles:
             raise ValueError(f"pod {pod.key}: no profile is named {pod.pod.spec.scheduler_name!r}")
         queued = QueuedPodInfo(pod, timestamp=self.clock(), sequence=next(self._sequence))
         if pod.pod.status.nominated_node_name:
@@ -236,8 +228,7 @@ class SchedulingQueue(QueueContents):
             sub_queues.requeue(queued, _SCHEDULE_ATTEMPT_FAILURE)
 
     def _fail(self, queued: QueuedEntity, rejected: bool) -> None:
-        initial, maximum = self.initial_backoff_seconds, self.max_backoff_seconds
-        queued.fail(self.clock(), next(self._sequence), rejected=rejected, initial=initial, maximum=maximum)
+        queued.fail(self.clock(), next(self._sequence), self.settings, rejected=rejected)
 
     # Room kept for pods on a node.
 
@@ -287,7 +278,7 @@ class SchedulingQueue(QueueContents):
     def _kind_of(self, queued: QueuedEntity) -> Hashable:
         """Return what tells the pod from those that any attempt ends alike for; None if there are none."""
         pod = queued.pod_info
-        shape = self.profiles[queued.profile].shape_or_none(pod)
+        shape = self.settings.profiles[queued.profile].shape_or_none(pod)
         if shape is None or self.nominator.nominated_node(queued.uid) is not None:
             return None
         return (queued.profile, shape, pod.priority, pod.pod.spec.preemption_policy)
@@ -321,14 +312,12 @@ class SchedulingQueue(QueueContents):
         What waits in the `changed` profiles is tried again, since what rejected it may be gone, and so is every pod in
         flight that is handed back. Nothing else moves. The settings must have all profiles that pods are of.
         """
-        self.profiles, self.sort_key = settings.profiles, settings.sort_key
-        self.initial_backoff_seconds = settings.initial_backoff_seconds
-        self.max_backoff_seconds = settings.max_backoff_seconds
+        self.settings = settings
         self._hint_maps.take_over(settings.profiles)
         if changed:
             self._in_flight.forget_events()
         self._groups.take_over(settings.profiles)
-        self._sub_queues.take_over(settings.profiles, settings.sort_key, changed, _CONFIGURATION_CHANGE)
+        self._sub_queues.take_over(settings, changed, _CONFIGURATION_CHANGE)
 
     def has_ready(self) -> bool:
         """Return whether `pop` would give a pod, or `flush` may bring one now."""

@@ -3,11 +3,10 @@
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.status import SUCCESS, Status
 from bayplan.logs.formats import V4, V5
@@ -18,12 +17,11 @@ from bayplan.queue.queued_pod import (
     KeyedHeap,
     QueuedEntity,
     QueuedPodInfo,
-    SortKey,
     SubQueue,
     is_backing_off,
     release_time,
 )
-from bayplan.queue.queueing_hints import QueueingHintMap, QueueProfile
+from bayplan.queue.queueing_hints import QueueingHintMap, QueueSettings
 
 logger = logging.getLogger(__name__)
 _BACKOFF_COMPLETE = "BackoffComplete"
@@ -110,9 +108,8 @@ class SubQueues:
     """
 
     clock: Callable[[], float]
-    profiles: Mapping[str, QueueProfile]
+    settings: QueueSettings
     max_in_unschedulable: float
-    sort_key: Callable[[PodInfo, float], SortKey]
     metrics: Metrics | None
     kind_of: Callable[[QueuedEntity], Hashable]
     step: int = sys.maxsize
@@ -162,7 +159,7 @@ class SubQueues:
         Upstream: requeuePodWithQueueingStrategy.
         """
         self._retries.discard(queued.uid)
-        rejection = queued.gate(self.profiles)
+        rejection = queued.gate(self.settings.profiles)
         if not rejection.ok:
             if queued.sub_queue is SubQueue.GATED and queued.gating_plugin == rejection.plugin:
                 queued.gating_message = rejection.message
@@ -204,7 +201,7 @@ class SubQueues:
 
     def sort(self, queued: QueuedEntity) -> None:
         """Put a pod that stands in a heap where its sort key belongs."""
-        key = self.sort_key(queued.pod_info, queued.since)
+        key = self.settings.sort_key(queued.pod_info, queued.since)
         if queued.sub_queue is SubQueue.ACTIVE:
             self._active.push(queued, key)
         elif queued.sub_queue in self._heaps:
@@ -219,15 +216,9 @@ class SubQueues:
                 self.metrics.unschedulable_pods.add(plugin, queued.profile)
         queued.rejector_plugins = plugins
 
-    def take_over(
-        self,
-        profiles: Mapping[str, QueueProfile],
-        sort_key: Callable[[PodInfo, float], SortKey],
-        changed: Container[str],
-        event: str,
-    ) -> None:
-        """Sort by `sort_key`, and requeue the pods of the `changed` profiles, by their new gates."""
-        self.profiles, self.sort_key = profiles, sort_key
+    def take_over(self, settings: QueueSettings, changed: Container[str], event: str) -> None:
+        """Sort all anew, and requeue the pods of the `changed` profiles, by their new gates."""
+        self.settings = settings
         self.news(event)
         for queued in list(self.entities.values()):
             if queued.profile in changed:

@@ -14,7 +14,7 @@ from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queueing_hints import QueueSettings, queue_profile
+from bayplan.queue.queueing_hints import QueueSettings, queue_settings
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients
@@ -85,11 +85,7 @@ class EngineBuilder:
             on_conflict=self.metrics.bind_conflicts.add,
             clock=self.clock,
         )
-        queue = QueueSettings(
-            profiles={name: queue_profile(framework) for name, framework in frameworks.items()},
-            sort_key=next(iter(frameworks.values())).queue_sort.sort_key,
-            initial_backoff_seconds=configuration.pod_initial_backoff_seconds,
-            max_backoff_seconds=configuration.pod_max_backoff_seconds,
-        )
+        backoffs = configuration.pod_initial_backoff_seconds, configuration.pod_max_backoff_seconds
+        queue = queue_settings(frameworks, *backoffs)
         extended = ExtendedCycle(cycle, cache.nodes, extenders, pod_from_api(self.client)) if extenders else None
         return Engine(frameworks, cycle, binder, queue, extended, extenders)

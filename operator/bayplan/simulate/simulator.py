@@ -28,7 +28,7 @@ from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING, QueuedPodGroup
-from bayplan.queue.queueing_hints import queue_profile
+from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Result
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -110,8 +110,7 @@ class Simulator:
         self.groups.serve(GroupSource.NATIVE)
         self.queue = SchedulingQueue(
             clock=lambda: self._now,
-            profiles={name: queue_profile(framework) for name, framework in self.frameworks.items()},
-            sort_key=next(iter(self.frameworks.values())).queue_sort.sort_key,
+            settings=queue_settings(self.frameworks),
             nominator=nominator,
             groups=self.groups,
         )
