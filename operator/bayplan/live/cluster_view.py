@@ -30,7 +30,7 @@ from bayplan.live.answers import (
     WeightedResource,
 )
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue, release_time
+from bayplan.queue.queued_pod import QueuedPodInfo, release_time
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import shown_condition
 from bayplan.scheduler.recent_decisions import LONGEST_MESSAGE, RecentDecisions
@@ -42,13 +42,6 @@ _FIRST: Final = (CPU, MEMORY, PODS, "ephemeral-storage")
 _FIT: Final = "NodeResourcesFit"
 
 MOST_AHEAD: Final = 5
-_NAMES: Final = {
-    SubQueue.ACTIVE: "active",
-    SubQueue.BACKOFF: "backoff",
-    SubQueue.ERROR_BACKOFF: "backoff",
-    SubQueue.UNSCHEDULABLE: "unschedulable",
-    SubQueue.GATED: "gated",
-}
 _RANKS: Final = {"active": 0, "backoff": 1, "unschedulable": 2, "gated": 3}
 
 
@@ -260,7 +253,7 @@ class WaitingPodsCopy:
         sub_queue, pod = queued.sub_queue, queued.pod_info
         if sub_queue is None:
             return None
-        name = _NAMES[sub_queue]
+        name = sub_queue.label
         key: tuple[Any, ...]
         if name == "active":
             key = self._sort_key(pod, queued.since), queued.sequence

@@ -74,14 +74,12 @@ class QueuedGroups:
             if entity.sub_queue is None:
                 found["active"] += len(entity.late)
             else:
-                is_error = entity.sub_queue is SubQueue.ERROR_BACKOFF
-                found["backoff" if is_error else str(entity.sub_queue)] += len(entity.members) - 1
+                found[entity.sub_queue.label] += len(entity.members) - 1
         return found
 
     def standing(self) -> Counter[str]:
         """Return how many groups stand in each sub-queue, under the labels of scheduler_queued_entities."""
-        places = (each.sub_queue for each in self._entities.values() if each.sub_queue is not None)
-        return Counter("backoff" if place is SubQueue.ERROR_BACKOFF else str(place) for place in places)
+        return Counter(each.sub_queue.label for each in self._entities.values() if each.sub_queue is not None)
 
     def back_off_until(self) -> float | None:
         """Return when the back-off of all groups is over; None while none backs off."""

@@ -38,6 +38,11 @@ class SubQueue(StrEnum):
     UNSCHEDULABLE = "unschedulable"
     GATED = "gated"
 
+    @property
+    def label(self) -> str:
+        """What people are told, and scheduler_pending_pods: after an error it is a back-off like others."""
+        return "backoff" if self is SubQueue.ERROR_BACKOFF else self.value
+
 
 @dataclass(slots=True, eq=False, repr=False)
 class QueuedEntity:

@@ -29,13 +29,6 @@ _POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 _RETRY_TIME = "RetryTime"
 _UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
 _PODS_END_WITHIN_SECONDS = 0.5
-_METRIC_LABELS = {
-    SubQueue.ACTIVE: "active",
-    SubQueue.BACKOFF: "backoff",
-    SubQueue.ERROR_BACKOFF: "backoff",
-    SubQueue.UNSCHEDULABLE: "unschedulable",
-    SubQueue.GATED: "unschedulable",
-}
 
 
 class UnschedulablePods:
@@ -132,7 +125,7 @@ class SubQueues:
 
     def enter(self, queued: QueuedEntity, to: SubQueue, event: str, gate: Status = SUCCESS) -> None:
         """Move the pod, from another sub-queue or from outside; `gate` is the refusal that holds it in GATED."""
-        came_from = _METRIC_LABELS.get(queued.sub_queue) if queued.sub_queue is not None else None
+        came_from = queued.sub_queue
         self._vacate(queued)
         self.entities[queued.uid] = queued
         queued.gating_plugin = queued.gating_message = None
@@ -150,8 +143,8 @@ class SubQueues:
         if logger.isEnabledFor(V5):
             key = queued.pod_info.key
             logger.log(V5, "Pod moved to an internal scheduling queue pod=%r event=%s queue=%s", key, event, to)
-        if self.metrics is not None and _METRIC_LABELS[to] != came_from:
-            self.metrics.incoming_pods.add(_METRIC_LABELS[to], event)
+        if self.metrics is not None and _where(to) != _where(came_from):
+            self.metrics.incoming_pods.add(_where(to), event)
 
     def requeue(self, queued: QueuedEntity, event: str) -> None:
         """Move the pod towards its next attempt: it is active once its back-off is over, unless a gate holds it.
@@ -319,3 +312,8 @@ class SubQueues:
             "unschedulable": len(self.waiting.rejected),
             "gated": len(self.waiting.gated),
         }
+
+
+def _where(to: SubQueue | None) -> str:
+    """Return the label of scheduler_queue_incoming_pods_total, which calls a gated pod unschedulable."""
+    return "" if to is None else "unschedulable" if to is SubQueue.GATED else to.label
