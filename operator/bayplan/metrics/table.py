@@ -1,6 +1,6 @@
 """Every metric of the running scheduler in one table: kube-scheduler's (pkg/scheduler/metrics) and bayplan's own.
 
-What is read from the engine at a scrape stands in `bayplan.server.state` and `bayplan.server.state`.
+What is read from the engine at a scrape stands in `bayplan.server.state`.
 """
 
 from collections.abc import Iterable, Mapping
