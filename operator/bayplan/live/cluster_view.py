@@ -1,7 +1,7 @@
 """Copies of what the scheduler knows, its nodes and the pods that wait, and answers made from these."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from typing import Any, Final
@@ -182,19 +182,17 @@ class _Standing:
 
 
 class WaitingPodsCopy:
-    """The pods that stood in the queue when it was made; made on the loop, asked on a thread.
+    """The pods that stood in the queue when it was made, and those in flight; made on the loop, asked on a thread.
 
-    Only the list of pods is copied. What is told of a pod is read when it is asked for, so it may be newer by the time
-    that takes. `now` is in seconds since the epoch.
+    Only the lists of pods are copied. What is told of a pod is read when it is asked for, so it may be newer by the
+    time that takes. `now` is in seconds since the epoch.
     """
 
-    def __init__(self, queue: SchedulingQueue, decisions: RecentDecisions, now: float) -> None:
+    def __init__(self, queue: SchedulingQueue, recent: RecentDecisions, now: float) -> None:
+        self.queue = queue
+        self.recent = recent
+        self.in_flight = queue.in_flight()
         self._queued = queue.queued()
-        self._sort_key: Callable[[PodInfo, float], tuple[Any, ...]] = queue.settings.sort_key
-        self._longest_wait = queue.max_in_unschedulable_seconds
-        self._nominated_node = queue.nominator.nominated_node
-        self._group_of = queue.group_of
-        self._decisions = decisions
         self._now = now
         self._epoch = now - queue.clock()
         """What makes a time of the queue's clock one since the epoch."""
@@ -206,8 +204,9 @@ class WaitingPodsCopy:
         )
 
     def members_of(self, key: PodGroupKey) -> list[PodInfo]:
-        """Return the pods that name this group, of those that stood in the queue."""
-        return [each.pod_info for each in self._queued if group_key(each.pod_info.pod) == key]
+        """Return the pods that name this group, of those that stood in the queue or were in flight."""
+        pods = [*(each.pod_info for each in self._queued), *self.in_flight]
+        return [each for each in pods if group_key(each.pod) == key]
 
     def page(self, start: int, limit: int) -> QueueAnswer:
         """Return so many pods from the one at place `start` on."""
@@ -231,7 +230,7 @@ class WaitingPodsCopy:
         mine = self._one(queued)
         if mine is None:
             return None, []
-        as_active = self._sort_key(mine.pod, queued.timestamp), queued.sequence
+        as_active = self.queue.settings.sort_key(mine.pod, queued.timestamp), queued.sequence
         active = [each for each in self._standing() if each.queue == "active" and each.queued is not queued]
         before = [each for each in active if each.key < as_active]
         firsts: dict[PodGroupKey | str, _Standing] = {}
@@ -256,7 +255,7 @@ class WaitingPodsCopy:
         name = sub_queue.label
         key: tuple[Any, ...]
         if name == "active":
-            key = self._sort_key(pod, queued.since), queued.sequence
+            key = self.queue.settings.sort_key(pod, queued.since), queued.sequence
         elif name == "backoff":
             key = (queued.backoff_expiration or 0, queued.sequence)
         else:
@@ -265,7 +264,7 @@ class WaitingPodsCopy:
 
     def _item(self, standing: _Standing, position: int | None) -> QueueItem:
         queued, pod = standing.queued, standing.pod
-        since, group = queued.initial_attempt_timestamp, self._group_of(pod)
+        since, group = queued.initial_attempt_timestamp, self.queue.group_of(pod)
         return QueueItem(
             namespace=pod.namespace,
             name=pod.name,
@@ -278,7 +277,7 @@ class WaitingPodsCopy:
             next_retry=self._next_retry(standing),
             message=self._message(standing),
             rejected_by=sorted(queued.rejector_plugins),
-            nominated_node=self._nominated_node(queued.uid),
+            nominated_node=self.queue.nominator.nominated_node(queued.uid),
             group=None if group is None else group.name,
         )
 
@@ -288,7 +287,7 @@ class WaitingPodsCopy:
         if standing.queue == "backoff" and expiration is not None:
             return self._time(release_time(expiration))
         if standing.queue == "unschedulable":
-            latest = queued.timestamp + self._longest_wait
+            latest = queued.timestamp + self.queue.max_in_unschedulable_seconds
             # An earlier wait may have left its time behind.
             return self._time(min(latest, queued.retry_at) if queued.retry_at > queued.timestamp else latest)
         return None
@@ -296,7 +295,7 @@ class WaitingPodsCopy:
     def _message(self, standing: _Standing) -> str:
         if standing.queue == "gated":
             return standing.queued.gating_message or ""
-        if attempts := self._decisions.attempts_on(standing.queued.uid):
+        if attempts := self.recent.attempts_on(standing.queued.uid):
             return attempts[-1].message
         shown = shown_condition(standing.pod)
         return "" if shown is None else shown[1][:LONGEST_MESSAGE]

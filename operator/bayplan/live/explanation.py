@@ -23,6 +23,7 @@ from bayplan.live.answers import (
     DecisionItem,
     ExplanationAnswer,
     GroupItem,
+    NodeTotal,
     Nomination,
     PodName,
     WakingEvent,
@@ -35,7 +36,7 @@ from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Outcome
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound
-from bayplan.scheduler.recent_decisions import FailedAttempt
+from bayplan.scheduler.recent_decisions import FailedAttempt, RecentDecision
 
 _MOST_EVENTS: Final = 32
 
@@ -49,8 +50,8 @@ class FoundPod:
     queued: QueuedPodInfo | None
 
 
-def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], namespace: str, name: str) -> FoundPod:
-    """Return the pod of that name, which waits, is on a node, or is `in_flight` between the two.
+def find(cache: Cache, waiting: WaitingPodsCopy, namespace: str, name: str) -> FoundPod:
+    """Return the pod of that name, which waits, is on a node, or is in flight between the two.
 
     Raises:
         RefusedQuestionError: there is none among those that wait here and those on nodes.
@@ -62,7 +63,7 @@ def find(cache: Cache, waiting: WaitingPodsCopy, in_flight: Sequence[PodInfo], n
         for pod in cache.nodes.pods[row].values():
             if pod.name == name and pod.namespace == namespace:
                 return FoundPod(pod, cache.nodes.names[row], None)
-    for pod in in_flight:
+    for pod in waiting.in_flight:
         if pod.name == name and pod.namespace == namespace:
             return FoundPod(pod, None, None)
     text = (
@@ -89,23 +90,14 @@ def engine_of(
 
 
 def explanation_answer(
-    copy: ClusterCopy,
-    cache: Cache,
-    found: FoundPod,
-    waiting: WaitingPodsCopy,
-    *,
-    in_flight: Sequence[PodInfo],
-    groups: PodGroups | None,
-    state: str,
-    nominated_for: float | None,
-    attempts: list[FailedAttempt],
-    decision: DecisionItem | None,
+    copy: ClusterCopy, cache: Cache, found: FoundPod, waiting: WaitingPodsCopy, *, state: str
 ) -> ExplanationAnswer:
     """Work out the answer; `cache` is the copy's, and is used up.
 
     A pod on a node is taken off it first: what is told is where it would go now.
     """
-    pod = found.pod
+    pod, groups = found.pod, waiting.queue.groups
+    nominated_for, decided = waiting.queue.nominator.age(pod.uid), waiting.recent.last_on(pod.uid)
     if found.node is not None:
         cache.remove_pod(pod.uid)
     nominator = copy.nominator()
@@ -133,7 +125,7 @@ def explanation_answer(
         rejectors = sorted(outcome.diagnosis.rejector_plugins) if isinstance(outcome, FitError) else []
     group = None
     if groups is not None and key is not None:
-        members = [*waiting.members_of(key), *(each for each in in_flight if groups.of(each) == key)]
+        members = waiting.members_of(key)
         unplaced = [_anew(each) for each in members if each.pod.spec.scheduler_name in frameworks]
         unplaced = [each for each in unplaced if cache.node_of(each.uid) is None]
         unplaced.sort(key=lambda each: each.uid != pod.uid)
@@ -148,12 +140,31 @@ def explanation_answer(
         ahead=ahead,
         woken_by=[] if found.node is not None else _woken_by(framework, rejectors),
         nomination=None if node is None or nominated_for is None else Nomination(node, round(nominated_for, 1)),
-        attempts=[_attempt(each) for each in attempts],
+        attempts=[_attempt(each) for each in waiting.recent.attempts_on(pod.uid)],
         message=message,
         explanation=explanation,
-        decision=decision,
+        decision=None if decided is None else decision_item(*decided),
         scheduled_at=_scheduled_at(pod.pod),
         group=group,
+    )
+
+
+def decision_item(number: int, decision: RecentDecision) -> DecisionItem:
+    """Return the decision of that number as it is told."""
+    second = decision.runner_up
+    return DecisionItem(
+        seq=number,
+        time=format_time(decision.time),
+        namespace=decision.namespace,
+        name=decision.name,
+        node=decision.node,
+        score=decision.score,
+        runner_up=None if second is None else NodeTotal(*second),
+        feasible=decision.feasible,
+        evaluated=decision.evaluated,
+        milliseconds=round(decision.seconds * 1000, 3),
+        message=decision.message,
+        preempted=[PodName(*each) for each in decision.preempted],
     )
 
 

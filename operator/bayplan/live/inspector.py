@@ -15,14 +15,10 @@ from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.api.meta_objects import format_time
 from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.live.answers import (
-    DecisionItem,
     DecisionsAnswer,
-    NodeTotal,
-    PodName,
     QueueCounts,
     SummaryAnswer,
 )
@@ -34,10 +30,10 @@ from bayplan.live.cluster_view import (
     packing_answers,
     profile_answers,
 )
-from bayplan.live.explanation import explanation_answer, find
+from bayplan.live.explanation import decision_item, explanation_answer, find
 from bayplan.live.simulation import ReadClasses, simulation_answer
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.scheduler.recent_decisions import RecentDecision, RecentDecisions
+from bayplan.scheduler.recent_decisions import RecentDecisions
 
 MOST_WAITING: Final = 8
 """So many questions wait for their turn, or are worked out; each one more is told to come again."""
@@ -160,39 +156,22 @@ class LiveInspector:
     async def decisions(self, after: int, limit: int) -> bytes:
         """Some of the last decisions."""
         first, found = self.recent.after(after, limit)
-        items = [_decision(first + number, each) for number, each in enumerate(found)]
+        items = [decision_item(first + number, each) for number, each in enumerate(found)]
         return _encode(DecisionsAnswer(self.recent.last, first != after + 1, items))
 
     async def explanation(self, namespace: str, name: str) -> bytes:
         """Why a pod is where it is, or nowhere, worked out now."""
         self._check_synced()
 
-        def copy() -> tuple[ClusterCopy, WaitingPodsCopy, list[PodInfo]]:
-            return self._copy(), self._waiting(), self.queue.in_flight()
-
-        def work(copied: tuple[ClusterCopy, WaitingPodsCopy, list[PodInfo]]) -> bytes:
-            cluster, waiting, in_flight = copied
+        def work(copied: tuple[ClusterCopy, WaitingPodsCopy]) -> bytes:
+            cluster, waiting = copied
             cache = cluster.cache()
-            found = find(cache, waiting, in_flight, namespace, name)
-            uid = found.pod.uid
-            decided = self.recent.last_on(uid)
-            state = "pending" if found.node is None else "assumed" if self.cache.is_assumed(uid) else "bound"
-            return _encode(
-                explanation_answer(
-                    cluster,
-                    cache,
-                    found,
-                    waiting,
-                    in_flight=in_flight,
-                    groups=self.queue.groups,
-                    state=state,
-                    nominated_for=self.queue.nominator.age(uid),
-                    attempts=self.recent.attempts_on(uid),
-                    decision=None if decided is None else _decision(*decided),
-                )
-            )
+            found = find(cache, waiting, namespace, name)
+            on_node = "assumed" if self.cache.is_assumed(found.pod.uid) else "bound"
+            state = "pending" if found.node is None else on_node
+            return _encode(explanation_answer(cluster, cache, found, waiting, state=state))
 
-        return await self.thread.answer(copy, work)
+        return await self.thread.answer(lambda: (self._copy(), self._waiting()), work)
 
     async def simulation(self, body: bytes, count: str) -> bytes:
         """What would come of pods."""
@@ -227,21 +206,3 @@ class LiveInspector:
             packing=[],
             stranded_devices=round(sum(stranded.values()), 6) if stranded else None,
         )
-
-
-def _decision(number: int, decision: RecentDecision) -> DecisionItem:
-    second = decision.runner_up
-    return DecisionItem(
-        seq=number,
-        time=format_time(decision.time),
-        namespace=decision.namespace,
-        name=decision.name,
-        node=decision.node,
-        score=decision.score,
-        runner_up=None if second is None else NodeTotal(*second),
-        feasible=decision.feasible,
-        evaluated=decision.evaluated,
-        milliseconds=round(decision.seconds * 1000, 3),
-        message=decision.message,
-        preempted=[PodName(*each) for each in decision.preempted],
-    )
