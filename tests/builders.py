@@ -7,6 +7,7 @@ from typing import Any
 from bayplan.api.meta_objects import LabelSelectorRequirement, OwnerReference
 from bayplan.api.objects import (
     Affinity,
+    Condition,
     Container,
     ContainerImage,
     ContainerPort,
@@ -23,7 +24,6 @@ from bayplan.api.objects import (
     ObjectMeta,
     Pod,
     PodAffinity,
-    PodCondition,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
@@ -229,7 +229,7 @@ def _status(
     phase: str | None = None,
     nominated: str = "",
     start_time: str | None = None,
-    conditions: Sequence[PodCondition] = (),
+    conditions: Sequence[Condition] = (),
     container_statuses: Sequence[ContainerStatus] = (),
 ) -> PodStatus:
     """`phase` defaults to Running on a node and to Pending elsewhere."""

@@ -5,10 +5,10 @@ import itertools
 from tests.builders import CREATED
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity
+from bayplan.api.objects import Condition
 from bayplan.api.workload_objects import (
     DisruptionMode,
     GangPolicy,
-    PodGroupCondition,
     PodGroupSpec,
     PodGroupStatus,
     SchedulingConstraints,
@@ -31,7 +31,7 @@ def make_pod_group(
     priority: int | None = None,
     topology_key: str = "",
     uid: str | None = None,
-    condition: PodGroupCondition | None = None,
+    condition: Condition | None = None,
     min_resources: dict[str, Quantity] | None = None,
     evicted_as_one: bool = False,
 ) -> PodGroup:

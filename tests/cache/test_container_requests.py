@@ -6,13 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import make_container, make_pod
 
-from bayplan.api.objects import ContainerStatus, PodCondition, PodStatus, ResourceRequirements
+from bayplan.api.objects import Condition, ContainerStatus, PodStatus, ResourceRequirements
 from bayplan.api.quantity import QuantityError
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import placed_requests, pod_requests
 
-INFEASIBLE = PodCondition(type="PodResizePending", status="True", reason="Infeasible")
-DEFERRED = PodCondition(type="PodResizePending", status="True", reason="Deferred")
+INFEASIBLE = Condition(type="PodResizePending", status="True", reason="Infeasible")
+DEFERRED = Condition(type="PodResizePending", status="True", reason="Deferred")
 
 
 def _sidecar(name="s", **requests):

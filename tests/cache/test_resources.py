@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import make_container, make_node, make_pod
 from tests.reference import requests as oracle
 
-from bayplan.api.objects import ContainerStatus, Pod, PodCondition, ResourceRequirements
+from bayplan.api.objects import Condition, ContainerStatus, Pod, ResourceRequirements
 from bayplan.api.quantity import MAX_AMOUNT, TOO_MUCH, QuantityError
 from bayplan.cache.resources import (
     DEFAULT_MEMORY,
@@ -20,8 +20,8 @@ from bayplan.cache.resources import (
 )
 
 GI = 2**30
-INFEASIBLE = PodCondition(type="PodResizePending", status="True", reason="Infeasible")
-DEFERRED = PodCondition(type="PodResizePending", status="True", reason="Deferred")
+INFEASIBLE = Condition(type="PodResizePending", status="True", reason="Infeasible")
+DEFERRED = Condition(type="PodResizePending", status="True", reason="Deferred")
 
 
 def _sidecar(name="s", **requests):

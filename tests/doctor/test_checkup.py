@@ -7,7 +7,7 @@ import pytest
 from tests.builders import make_node, make_pod_info, make_selector
 from tests.doctor.patients import GPU, budget, configuration, found, nodes, running, service, spread_out
 
-from bayplan.api.objects import PodAffinity, PodAffinityTerm, PodCondition, Toleration, WeightedPodAffinityTerm
+from bayplan.api.objects import Condition, PodAffinity, PodAffinityTerm, Toleration, WeightedPodAffinityTerm
 from bayplan.config.types import PodTopologySpreadDefaulting, ScoringStrategyType
 from bayplan.doctor.rights import missing_rights
 
@@ -165,7 +165,7 @@ def test_pods_on_nodes_with_devices_that_ask_for_none():
 
 
 def test_a_budget_that_never_allows_a_disruption():
-    pods = spread_out(labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
+    pods = spread_out(labels={"app": "a"}, conditions=[Condition("Ready", "True")])
     told, fix = only(found(nodes(), pods, looked_up=[budget(0, 4, app="a")]))
     assert told == (
         "never-disrupted",
@@ -177,7 +177,7 @@ def test_a_budget_that_never_allows_a_disruption():
 
 
 def test_a_budget_that_allows_none_for_now_is_no_finding():
-    pods = spread_out(labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
+    pods = spread_out(labels={"app": "a"}, conditions=[Condition("Ready", "True")])
     assert found(nodes(), pods, looked_up=[budget(0, 3, app="a")]) == []
 
 

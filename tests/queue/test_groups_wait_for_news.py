@@ -6,7 +6,7 @@ import pytest
 from tests.queue.scene import FIT
 from tests.queue.test_pod_groups import GroupScene, member
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT
 from bayplan.groups.pod_groups import INITIALLY_SCHEDULED
@@ -110,7 +110,7 @@ def test_what_is_written_on_a_member_is_no_news(scene: GroupScene, when: str) ->
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(2 if when == "while it waits" else 0)
-    condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
+    condition = Condition(type="PodScheduled", status="False", reason="Unschedulable")
     scene.update(member("a", resource_version="2", conditions=[condition]))
     scene.wait(20)
     assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.builders import make_pod
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import (
@@ -34,7 +34,7 @@ def web_pod(*conditions, generation=0, **fields) -> PodInfo:
 
 
 def condition(status="False", reason="Unschedulable", message="no room"):
-    return PodCondition(type="PodScheduled", status=status, reason=reason, message=message)
+    return Condition(type="PodScheduled", status=status, reason=reason, message=message)
 
 
 def patch(pod, reason="Unschedulable", message="no room", **options):
@@ -78,7 +78,7 @@ def test_the_transition_time_is_kept_while_the_status_stays_false(old):
     assert "lastTransitionTime" not in written
 
 
-@pytest.mark.parametrize("old", [(), (condition(status="True"),), (PodCondition(type="Ready", status="False"),)])
+@pytest.mark.parametrize("old", [(), (condition(status="True"),), (Condition(type="Ready", status="False"),)])
 def test_a_status_that_becomes_false_gets_a_transition_time(old):
     (written,) = patch(web_pod(*old))["status"]["conditions"]
     assert written["lastTransitionTime"] == "2026-05-06T07:08:09Z"
@@ -118,7 +118,7 @@ def test_a_nomination_goes_with_the_condition_even_if_the_condition_is_known(nom
 
 
 def test_a_disruption_condition_of_another_reason_is_replaced_and_keeps_its_time():
-    old = PodCondition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI", message="x")
+    old = Condition(type="DisruptionTarget", status="True", reason="EvictionByEvictionAPI", message="x")
     body = json.loads(disruption_target_call(web_pod(old, generation=3), "bayplan", NOW).body)
     (said,) = body["status"]["conditions"]
     assert (said["reason"], said["observedGeneration"]) == ("PreemptionByScheduler", 3)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bayplan.api.objects import PersistentVolumeClaimSource, PodCondition, Volume
+from bayplan.api.objects import Condition, PersistentVolumeClaimSource, Volume
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.status import SUCCESS
@@ -77,7 +77,7 @@ async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_er
     # The same reason is patched once, though every failure is an event.
     assert scene.said() == [("p", "FailedScheduling", message)] * 3
     assert scene.dispatcher.patches == [("p", "Unschedulable", message)]
-    echo = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+    echo = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
     scene.pod(resource_version="2", conditions=[echo])
     await scene.attempt()
     assert len(scene.dispatcher.patches) == 1

@@ -7,7 +7,7 @@ import pytest
 from tests.builders import make_node, make_pod_info
 from tests.waiting import until
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.pod_conditions import KEPT_BYTES, PodConditions
 
@@ -29,7 +29,7 @@ class Scene:
 
     def shows(self, message, uid="p"):
         """The watch shows a version of the pod with this condition."""
-        said = PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+        said = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
         self.pods[uid] = make_pod_info(uid=uid, conditions=[said])
 
     def fail(self, message, *, uid="p", reason="Unschedulable", nomination=None, backs_off=1.0):

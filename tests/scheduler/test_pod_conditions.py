@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 from tests.builders import make_pod_info
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.pod_conditions import PodConditions
 
@@ -41,7 +41,7 @@ def scene():
 
 
 def pending_pod(message=None, **fields) -> PodInfo:
-    said = [PodCondition(type="PodScheduled", status="False", reason="Unschedulable", message=message)]
+    said = [Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)]
     return make_pod_info(uid="u", conditions=said if message else (), **fields)
 
 

@@ -14,7 +14,7 @@ from tests.plugins.preemption.worlds import make_budget, minute
 from tests.scheduler.group_scene import GroupScene, told
 
 from bayplan.api.meta_objects import parse_time
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.scheduler.pod_group_round import RoundStatus
@@ -166,7 +166,7 @@ def test_a_preemption_under_way_is_waited_for(scene):
     nodes = dict(zip((each.uid for each in members), ("n0", "n1"), strict=True))
     for member in members:
         scene.nominator.add(member.pod_info, nodes[member.uid])
-    ending = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+    ending = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
     low(scene, "a", "n0", deleting=True, conditions=[ending])
     low(scene, "b", "n1")
     result = scene.run(make_pod_group(least=2, priority=10), members)

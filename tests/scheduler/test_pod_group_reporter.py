@@ -8,7 +8,7 @@ from tests.group_builders import make_pod_group
 from tests.recorded_metrics import RecordedMetrics
 from tests.scheduler.group_scene import GroupScene
 
-from bayplan.api.workload_objects import PodGroupCondition
+from bayplan.api.objects import Condition
 from bayplan.scheduler.pod_group_reporter import PodGroupReporter
 from bayplan.scheduler.pod_group_round import RoundResult, RoundStatus
 
@@ -72,7 +72,7 @@ def test_what_the_group_says_already_is_not_written_again(scene):
     for _ in range(3):
         scene.reporter.report(group, FULL)
     assert len(scene.calls) == 1
-    shown = PodGroupCondition("PodGroupInitiallyScheduled", "False", "Unschedulable", FULL.message, "t")
+    shown = Condition("PodGroupInitiallyScheduled", "False", "Unschedulable", FULL.message, "t")
     scene.reporter.report(make_pod_group(least=3, condition=shown), FULL)
     assert len(scene.calls) == 1
 
@@ -86,7 +86,7 @@ def test_true_is_final_also_while_versions_from_before_it_still_arrive(scene):
 
 
 def test_a_true_that_another_scheduler_wrote_is_final_as_well(scene):
-    shown = PodGroupCondition("PodGroupInitiallyScheduled", "True", "Scheduled", "", "t")
+    shown = Condition("PodGroupInitiallyScheduled", "True", "Scheduled", "", "t")
     scene.reporter.report(make_pod_group(least=3, condition=shown), FULL)
     scene.reporter.report(make_pod_group(least=3, condition=shown), PLACED)
     assert scene.calls == []

@@ -10,7 +10,7 @@ from tests.builders import make_node, make_pod
 from tests.cache_checks import assert_adds_up
 from tests.recorded_metrics import RecordedMetrics
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.cache import Cache
 from bayplan.config.connections import Extender
 from bayplan.config.errors import ConfigurationError
@@ -22,7 +22,7 @@ from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.shadow import OUTCOMES, Shadow, ShadowNodes, World, shadow_configuration
 
 THEIRS = "default-scheduler"
-REFUSED = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
+REFUSED = Condition(type="PodScheduled", status="False", reason="Unschedulable")
 
 
 class Scene:
@@ -126,7 +126,7 @@ def test_a_pod_that_the_other_refused_is_compared_once(scene):
 
 
 def test_a_pod_that_waits_for_a_gate_was_not_refused(scene):
-    scene.pod("gated", conditions=[PodCondition(type="PodScheduled", status="False", reason="SchedulingGated")])
+    scene.pod("gated", conditions=[Condition(type="PodScheduled", status="False", reason="SchedulingGated")])
     assert scene.said() == {}
 
 

@@ -4,17 +4,11 @@ import msgspec
 
 from bayplan.api.device_objects import DeviceSelector, OpaqueDeviceConfiguration
 from bayplan.api.meta_objects import Annotations, ObjectMeta, Quantity, Struct
-from bayplan.api.objects import NodeSelector
+from bayplan.api.objects import Condition, NodeSelector, Toleration
 
 
-class DeviceToleration(Struct, frozen=True):
+class DeviceToleration(Toleration, frozen=True):
     """Which taints of devices a request puts up with; it is copied into the result."""
-
-    key: str = ""
-    operator: str = ""
-    value: str = ""
-    effect: str = ""
-    toleration_seconds: int | None = None
 
 
 class CapacityRequirements(Struct, frozen=True):
@@ -125,15 +119,6 @@ class ResourceClaimConsumerReference(Struct, frozen=True):
     uid: str = ""
 
 
-class DeviceCondition(Struct, frozen=True):
-    """One condition of an allocated device."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-
-
 class AllocatedDeviceStatus(Struct, frozen=True):
     """What a driver says of a device that is allocated."""
 
@@ -141,7 +126,7 @@ class AllocatedDeviceStatus(Struct, frozen=True):
     pool: str = ""
     device: str = ""
     share_id: str | None = msgspec.field(default=None, name="shareID")
-    conditions: list[DeviceCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class ResourceClaimStatus(Struct, frozen=True):

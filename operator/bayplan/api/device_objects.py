@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from bayplan.api.meta_objects import ObjectMeta, Quantity, Struct
-from bayplan.api.objects import NodeSelector
+from bayplan.api.objects import NodeSelector, Taint
 
 
 class CELDeviceSelector(Struct, frozen=True):
@@ -51,12 +51,9 @@ class DeviceClass(Struct, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-class DeviceTaint(Struct, frozen=True):
+class DeviceTaint(Taint, frozen=True):
     """A device's repulsion of claims that do not tolerate it."""
 
-    key: str = ""
-    value: str = ""
-    effect: str = ""
     time_added: str | None = None
 
 

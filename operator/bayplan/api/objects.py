@@ -228,8 +228,8 @@ class PodSpec(Struct, frozen=True):
         return None if affinity is None else affinity.required_during_scheduling_ignored_during_execution
 
 
-class PodCondition(Struct, frozen=True):
-    """One condition of a pod; times are RFC 3339 strings, kept as they came."""
+class Condition(Struct, frozen=True):
+    """One condition of a pod, a pod group or a device; times are RFC 3339 strings, kept as they came."""
 
     type: str = ""
     status: str = ""
@@ -258,7 +258,7 @@ class PodStatus(Struct, frozen=True):
     """What is known of the pod's life."""
 
     phase: str = ""
-    conditions: list[PodCondition] | None = None
+    conditions: list[Condition] | None = None
     nominated_node_name: str = ""
     start_time: str | None = None
     container_statuses: list[ContainerStatus] | None = None

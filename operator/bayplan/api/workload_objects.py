@@ -3,7 +3,7 @@
 from typing import Any
 
 from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
-from bayplan.api.objects import Toleration
+from bayplan.api.objects import Condition, Toleration
 
 
 class Namespace(Struct, frozen=True):
@@ -183,21 +183,10 @@ class PodGroupSpec(Struct, frozen=True):
     min_resources: dict[str, Quantity] | None = None
 
 
-class PodGroupCondition(Struct, frozen=True):
-    """One condition of a group, written by whichever scheduler places it, or preempts it."""
-
-    type: str = ""
-    status: str = ""
-    reason: str = ""
-    message: str = ""
-    last_transition_time: str | None = None
-    observed_generation: int = 0
-
-
 class PodGroupStatus(Struct, frozen=True):
     """What is known of the group's life; the CRD's own controller writes other fields, which nobody reads here."""
 
-    conditions: list[PodGroupCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class PodGroup(Struct, frozen=True):

@@ -9,12 +9,12 @@ import msgspec
 from bayplan.api.device_objects import (
     Device,
     DeviceAttribute,
-    DeviceTaint,
     DeviceTaintRule,
     DeviceTaintSelector,
     ResourceSlice,
 )
 from bayplan.api.meta_objects import Quantity
+from bayplan.api.objects import Taint
 from bayplan.api.quantity import exact_nano
 from bayplan.devices.allocated_state import PoolId
 
@@ -131,7 +131,7 @@ class SliceOffers:
             known = self._offers[index] = Offer(self.devices[index], self)
         return known
 
-    def taints_of(self, device: Device) -> Iterable[DeviceTaint]:
+    def taints_of(self, device: Device) -> Iterable[Taint]:
         """The device's own taints, then those of the rules that select it (resourceslice/tracker)."""
         yield from device.taints or ()
         for rule in self.rules:

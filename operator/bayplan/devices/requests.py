@@ -9,7 +9,6 @@ from typing import Final, Protocol
 from bayplan.api.claim_objects import ExactDeviceRequest, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceSelector
 from bayplan.api.meta_objects import key_of
-from bayplan.api.objects import Taint, Toleration
 from bayplan.api.tolerations import tolerates
 from bayplan.devices.capacity import CapacityError, Want
 from bayplan.devices.constraints import Constraint
@@ -92,10 +91,8 @@ class Request:
         """Whether no taint of the device keeps it away (resourceclaim/devicetoleration.go)."""
         known = self._tolerates.get(kind)
         if known is None:
-            tolerations = [Toleration(t.key, t.operator, t.value, t.effect) for t in self.wire.tolerations or ()]
-            known = self._tolerates[kind] = all(
-                tolerates(tolerations, Taint(taint.key, taint.value, taint.effect)) for taint in offer.taints
-            )
+            tolerations = self.wire.tolerations or ()
+            known = self._tolerates[kind] = all(tolerates(tolerations, taint) for taint in offer.taints)
         return known
 
     def selects(self, offer: Offer, kind: int) -> bool:

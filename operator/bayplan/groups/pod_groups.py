@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from bayplan.api.meta_objects import Quantity
+from bayplan.api.objects import Condition
 from bayplan.api.workload_objects import PodGroup as PodGroupObject
-from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource, PodGroupKey, group_key
 from bayplan.cache.pod_info import PodInfo
@@ -37,7 +37,7 @@ class PodGroup:
     created: str | None = None
     is_terminating: bool = False
     generation: int = 0
-    condition: PodGroupCondition | None = None
+    condition: Condition | None = None
     """The condition `INITIALLY_SCHEDULED` in this version, whoever wrote it."""
 
     @property

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 
@@ -170,7 +170,7 @@ def merged_patch(older: ApiCall, newer: ApiCall) -> ApiCall:
 
 
 def _condition_call(
-    pod: PodInfo, old: PodCondition | None, condition: dict[str, Any], now: datetime, status: dict[str, Any]
+    pod: PodInfo, old: Condition | None, condition: dict[str, Any], now: datetime, status: dict[str, Any]
 ) -> ApiCall:
     """The PATCH of a condition that was `old`, and of the rest of `status`."""
     if pod.pod.metadata.generation:
@@ -186,7 +186,7 @@ def _status_call(pod: PodInfo, status: dict[str, Any]) -> ApiCall:
     return ApiCall("PATCH", path, msgspec.json.encode(body), STRATEGIC_MERGE_PATCH, pod.key)
 
 
-def _condition(pod: PodInfo, kind: str) -> PodCondition | None:
+def _condition(pod: PodInfo, kind: str) -> Condition | None:
     return next((c for c in pod.pod.status.conditions or () if c.type == kind), None)
 
 

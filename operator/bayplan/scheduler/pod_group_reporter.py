@@ -93,7 +93,7 @@ def _shown(group: PodGroup) -> _Condition | None:
     if shown is None:
         return None
     since = shown.last_transition_time or ""
-    return _Condition(shown.status, shown.reason, shown.message, shown.observed_generation, since)
+    return _Condition(shown.status, shown.reason, shown.message, shown.observed_generation or 0, since)
 
 
 def _call(group: PodGroup, condition: _Condition) -> ApiCall:

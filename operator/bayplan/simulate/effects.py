@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import structs
 
-from bayplan.api.objects import Pod, PodCondition
+from bayplan.api.objects import Condition, Pod
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
@@ -33,7 +33,7 @@ def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | N
     if nomination is not None and nomination != status.nominated_node_name:
         status = structs.replace(status, nominated_node_name=nomination)
     if condition is not None:
-        new = PodCondition(_POD_SCHEDULED, "False", condition[0], condition_message(condition[1]))
+        new = Condition(_POD_SCHEDULED, "False", condition[0], condition_message(condition[1]))
         held = status.conditions
         if not held:
             status = structs.replace(status, conditions=[new])
@@ -48,7 +48,7 @@ def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | N
     return Pod(metadata, pod.spec, status)
 
 
-def _says(condition: PodCondition) -> tuple[str, str, str, str]:
+def _says(condition: Condition) -> tuple[str, str, str, str]:
     return condition.type, condition.status, condition.reason, condition.message
 
 

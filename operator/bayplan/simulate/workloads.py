@@ -6,7 +6,7 @@ from typing import Final
 from msgspec import structs
 
 from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
-from bayplan.api.objects import PodCondition, PodSpec
+from bayplan.api.objects import Condition, PodSpec
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim
 from bayplan.simulate.refusals import MAX_LABEL, AdmissionError, check_length, check_name, check_schedule, stored
@@ -82,7 +82,7 @@ class JobStatus(Struct, frozen=True):
 
     succeeded: int = 0
     completed_indexes: str = ""
-    conditions: list[PodCondition] | None = None
+    conditions: list[Condition] | None = None
 
 
 class JobTemplateSpec(Struct, frozen=True):

@@ -14,7 +14,7 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.device_objects import OpaqueDeviceConfiguration
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import Resource
-from bayplan.api.objects import NodeStatus, PodCondition, PodStatus, Volume
+from bayplan.api.objects import Condition, NodeStatus, PodStatus, Volume
 from bayplan.api.storage_objects import PersistentVolumeSpec
 from bayplan.api.watch_event import outline_of
 from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, ListPage, WatchSource, list_pages
@@ -52,8 +52,8 @@ def _only(keys: Collection[str]) -> Rule:
 
 
 def _conditions(types: Collection[str]) -> Rule:
-    def rule(conditions: Sequence[PodCondition]) -> list[PodCondition] | None:
-        read = [PodCondition(each.type, each.status, each.reason) for each in conditions if each.type in types]
+    def rule(conditions: Sequence[Condition]) -> list[Condition] | None:
+        read = [Condition(each.type, each.status, each.reason) for each in conditions if each.type in types]
         return read or None
 
     return rule

@@ -5,7 +5,8 @@ from msgspec.structs import replace
 from tests.devices.device_builders import make_gpus
 from tests.plugins.dynamic_resources.device_scene import claim, claiming, perform, scene
 
-from bayplan.api.claim_objects import AllocatedDeviceStatus, DeviceCondition
+from bayplan.api.claim_objects import AllocatedDeviceStatus
+from bayplan.api.objects import Condition
 
 
 def rival(server, version="1", time="2026-01-01T00:00:00Z", **fields):
@@ -63,7 +64,7 @@ def waits(world, server):
 
     def say(condition):
         (result,) = server.stored().status.allocation.devices.results
-        said = DeviceCondition(type=condition, status="True", reason="R", message="m")
+        said = Condition(type=condition, status="True", reason="R", message="m")
         status = AllocatedDeviceStatus(driver=result.driver, pool=result.pool, device=result.device, conditions=[said])
         shown = server.stored()
         version = replace(shown.metadata, resource_version="999")

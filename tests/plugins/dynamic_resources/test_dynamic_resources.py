@@ -9,10 +9,10 @@ from tests.builders import make_node
 from tests.devices.device_builders import DRIVER, alternative, device, exactly, make_class, make_gpus, make_slice
 from tests.plugins.dynamic_resources.device_scene import NOT_HELPFUL, PLUGIN, DeviceWorld, claim, claiming, refused
 
-from bayplan.api.claim_objects import AllocatedDeviceStatus, DeviceCondition, ResourceClaim
+from bayplan.api.claim_objects import AllocatedDeviceStatus, ResourceClaim
 from bayplan.api.device_objects import DeviceClass
 from bayplan.api.meta_objects import OwnerReference
-from bayplan.api.objects import PodResourceClaim
+from bayplan.api.objects import Condition, PodResourceClaim
 from bayplan.cache.node_index import NodeIndex
 from bayplan.config.load import default_configuration
 from bayplan.config.types import DynamicResourcesArgs
@@ -197,7 +197,7 @@ def bound_later(state, time="2026-01-01T23:59:00Z", **fields):
     (result,) = made.status.allocation.devices.results
     result = replace(result, binding_conditions=["Attached"], binding_failure_conditions=["Broken"])
     devices = replace(made.status.allocation.devices, results=[result])
-    conditions = [DeviceCondition(type=name, status="True", reason="R", message="m") for name in state]
+    conditions = [Condition(type=name, status="True", reason="R", message="m") for name in state]
     said = [AllocatedDeviceStatus(driver=result.driver, pool="n2", device="gpu-0", conditions=conditions)]
     allocation = replace(made.status.allocation, devices=devices)
     return replace(made, status=replace(made.status, allocation=allocation, devices=said if state else None))

@@ -7,7 +7,7 @@ from tests.plugins.preemption.worlds import World, high, low, minute
 from tests.plugins.scenes import spread
 from tests.plugins.volume_scenes import claim, csi_node, pod_with, volume
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Rejections
 from bayplan.framework.status import Code, Status
@@ -71,7 +71,7 @@ def test_a_pod_that_may_never_preempt_says_so_and_keeps_its_nomination():
 
 
 def terminating(name, reason="PreemptionByScheduler", status="True", **fields):
-    condition = PodCondition(type="DisruptionTarget", status=status, reason=reason)
+    condition = Condition(type="DisruptionTarget", status=status, reason=reason)
     return low(name, deleting=True, conditions=[condition], **fields)
 
 

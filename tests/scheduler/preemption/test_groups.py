@@ -4,7 +4,7 @@ import pytest
 from tests.group_builders import make_pod_group
 from tests.scheduler.preemption.scene import Scene
 
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.group_members import GroupSource
 from bayplan.queue.queued_pod import SubQueue
 
@@ -89,7 +89,7 @@ async def test_members_that_are_gone_spare_the_victims(scene):
 
 async def test_a_round_under_way_waits_for_victims_that_end_and_evicts_nobody_else(scene):
     await scene.round()
-    ending = PodCondition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
+    ending = Condition(type="DisruptionTarget", status="True", reason="PreemptionByScheduler")
     for node in ("n1", "n2"):
         scene.place(f"low-{node}", node, deleting=True, conditions=[ending])
     scene.after(3)

@@ -7,7 +7,7 @@ import pytest
 from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
-from bayplan.api.objects import PodCondition
+from bayplan.api.objects import Condition
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.api_calls import JSON, ApiCall
@@ -275,7 +275,7 @@ async def test_a_rejected_bind_that_was_placed_anew_is_posted_once(scene):
 
 
 async def test_a_condition_a_victim_carries_already_is_not_written_again(scene):
-    scene.place("v", "n1", cpu="0", conditions=[PodCondition(**SAID)])
+    scene.place("v", "n1", cpu="0", conditions=[Condition(**SAID)])
     await preempt(scene, "v")
     assert scene.api.order() == [("PATCH", "p"), ("DELETE", "v")]
 

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from bayplan.api.claim_objects import (
     AllocatedDeviceStatus,
     AllocationResult,
-    DeviceCondition,
     DeviceRequestAllocationResult,
     ResourceClaim,
 )
 from bayplan.api.meta_objects import parse_time
+from bayplan.api.objects import Condition
 from bayplan.config.errors import quote
 from bayplan.framework.status import EffectError
 
@@ -77,5 +77,5 @@ def _is_of(status: AllocatedDeviceStatus, result: DeviceRequestAllocationResult)
     return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
 
 
-def _first(conditions: dict[str, DeviceCondition], types: Iterable[str]) -> DeviceCondition | None:
+def _first(conditions: dict[str, Condition], types: Iterable[str]) -> Condition | None:
     return next((conditions[each] for each in types if each in conditions), None)
