@@ -181,9 +181,9 @@ def test_a_budget_that_allows_none_for_now_is_no_finding():
     assert found(nodes(), pods, looked_up=[budget(0, 3, app="a")]) == []
 
 
-@pytest.mark.parametrize("later", [{"node": "n2", "conditions": [PodCondition("Ready", "False")]}, {}])
+@pytest.mark.parametrize("later", [{"node": "n2", "conditions": [Condition("Ready", "False")]}, {}])
 def test_a_budget_that_allows_none_until_another_pod_is_ready_or_has_a_node_is_no_finding(later):
-    ready = running("web-0", "n1", labels={"app": "a"}, conditions=[PodCondition("Ready", "True")])
+    ready = running("web-0", "n1", labels={"app": "a"}, conditions=[Condition("Ready", "True")])
     pods = [ready, make_pod_info("web-1", cpu=2, labels={"app": "a"}, owner="ReplicaSet/web", **later)]
     assert found(nodes(2), pods, looked_up=[budget(0, 1, app="a")]) == []
 

@@ -7,7 +7,6 @@ from tests.queue.scene import FIT
 from tests.queue.test_pod_groups import GroupScene, member
 
 from bayplan.api.objects import Condition
-from bayplan.api.workload_objects import PodGroupCondition
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_TAINT
 from bayplan.groups.pod_groups import INITIALLY_SCHEDULED
 from bayplan.queue.queued_pod import SubQueue
@@ -123,7 +122,7 @@ def test_a_condition_that_is_written_on_the_group_is_no_news(scene: GroupScene) 
     scene.gang(2, "a", "b", uid="u")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(20)
-    condition = PodGroupCondition(type=INITIALLY_SCHEDULED, status="False", reason="Unschedulable")
+    condition = Condition(type=INITIALLY_SCHEDULED, status="False", reason="Unschedulable")
     scene.set_group(least=2, uid="u", condition=condition)
     assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
     scene.move(NODE_TAINT)

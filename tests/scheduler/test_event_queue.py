@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bayplan.scheduler.api_calls import JSON, ApiCall
-from bayplan.scheduler.event_queue import EventQueue, event_write
+from bayplan.scheduler.dispatcher import EventQueue, event_write
 
 
 def event(uid, number, size=100, *, namespace="", series=False):
