@@ -113,6 +113,16 @@ async def test_the_listers_hold_what_the_api_server_has_and_follow_it(scene, ser
     assert len(scene.wakes) == before + 3
 
 
+async def test_every_event_handled_is_told_with_its_resource(scene, server):
+    server.put(CLAIMS, claim("a"))
+    scene.start()
+    await until(lambda: scene.watches.synced)
+    server.put(CLAIMS, claim("a", volume="pv1"))
+    server.delete(CLAIMS, "default/a")
+    await until(lambda: scene.claims.synced and not len(scene.claims))
+    assert scene.metrics.handled == [f"PersistentVolumeClaim{action}" for action in ("Add", "Update", "Delete")]
+
+
 async def test_only_what_plugins_asked_for_is_watched(scene, server):
     scene.start()
     await until(lambda: scene.watches.synced)

@@ -7,7 +7,6 @@ from bayplan.api.objects import ContainerStatus, Node, ObjectMeta, ResourceRequi
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.framework.cluster_event import node_changes
-from bayplan.scheduler.event_handlers import ObservedHandler
 
 
 def node(**fields):
@@ -222,17 +221,6 @@ def test_the_end_of_a_pod_that_the_watch_has_not_shown_is_the_watchs_to_tell(han
     handlers.assigned.gone_by_answer("u")
     handlers.assigned.gone_by_answer("unknown")
     assert (handlers.cpu(), handlers.gone) == (1000, [])
-
-
-def test_every_event_handled_is_told_with_its_resource(handlers):
-    handler = ObservedHandler(handlers.nodes, "Node", handlers.metrics)
-    node = make_node("b")
-    handler.on_add(node)
-    handler.on_update(node, make_node("b", cpu="9"))
-    handler.on_delete(node)
-    handler.on_synced()
-    assert handlers.metrics.handled == ["NodeAdd", "NodeUpdate", "NodeDelete"]
-    assert handlers.queue.labels() == ["NodeAdd", "NodeUpdateNodeAllocatable", "NodeDelete"]
 
 
 def test_a_lister_is_kept_and_each_change_of_its_kind_told(handlers):

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection
+from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
@@ -55,7 +56,8 @@ class ObjectStore(Generic[T]):
     Relied on by `Reflector`, which gives it what lists and watches bring. Keys are "namespace/name", or the name alone
     for cluster-scoped objects. Versions seen before (same UID and resource version) are dropped, as long as it
     `trusts_versions`. Another UID under a known name is a deletion and an addition. What is held of an object is
-    `shared` of it, which is equal.
+    `shared` of it, which is equal. `on_handled` receives the name of each method that was called, and how many seconds
+    it took.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class ObjectStore(Generic[T]):
         on_undecodable: Callable[[str, str], None],
         keep_undecodable: bool,
         shared: Callable[[T], T] = lambda obj: obj,
+        on_handled: Callable[[str, float], None] = lambda call, seconds: None,
     ) -> None:
         self.objects: dict[str, T] = {}
         self.trusts_versions = True
@@ -73,6 +76,7 @@ class ObjectStore(Generic[T]):
         self._shared = shared
         self._on_undecodable = on_undecodable
         self._keep_undecodable = keep_undecodable
+        self._on_handled = on_handled
         self._undecodable: dict[str, str] = {}
         event_type = msgspec.defstruct("Event", [("type", str), ("object", object_type)])
         self._event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event_type)
@@ -169,10 +173,12 @@ class ObjectStore(Generic[T]):
     def _drop(self, key: str) -> None:
         self._call(self._handler.on_delete, key, self.objects.pop(key))
 
-    @staticmethod
-    def _call(function: Callable[..., None], key: str, *arguments: object) -> None:
+    def _call(self, function: Callable[..., None], key: str, *arguments: object) -> None:
+        started = perf_counter()
         try:
             function(*arguments)
         except Exception:
             # One object that breaks its owner must not blind the scheduler to all the others.
             logger.exception("handler failed call=%s object=%r", function.__name__, key)
+        else:
+            self._on_handled(function.__name__, perf_counter() - started)

@@ -44,8 +44,8 @@ class Reflector(Generic[T]):
     refusals. `on_recovered` is called when the server watches again after it was away, and after each list but the
     first. `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list
     is the truth, whatever versions its objects have. `contact` is told of the server's absence and return, which is
-    then not logged here at each try. `shared` is the store's. `on_applied` receives how many seconds after
-    their arrival events were all handled. `name` tells it from others in the log, by default `path`.
+    then not logged here at each try. `shared` and `on_handled` are the store's. `on_applied` receives how many seconds
+    after their arrival events were all handled. `name` tells it from others in the log, by default `path`.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class Reflector(Generic[T]):
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
         on_applied: Callable[[float], None] = lambda seconds: None,
+        on_handled: Callable[[str, float], None] = lambda call, seconds: None,
         contact: ServerContact | None = None,
         timing: WatchTiming | None = None,
         open_source: Callable[..., WatchSource] = WatchSource,
@@ -95,6 +96,7 @@ class Reflector(Generic[T]):
             on_undecodable=on_undecodable or self._log_undecodable,
             keep_undecodable=keep_undecodable,
             shared=shared,
+            on_handled=on_handled,
         )
         self.objects = self._store.objects
         self._source = open_source(

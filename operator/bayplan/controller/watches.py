@@ -23,7 +23,6 @@ from bayplan.scheduler.event_handlers import (
     ForeignNominationEvents,
     ListerEvents,
     NodeEvents,
-    ObservedHandler,
     PodGroupEvents,
     foreign_nominations_selector,
 )
@@ -78,15 +77,20 @@ class Watch:
         self.needed = needed
         self._metrics = metrics
         self._handler = handler
+        self._events = {
+            f"on_{action.lower()}": f"{label or resource.kind}{action}" for action in ("Add", "Update", "Delete")
+        }
+        """What kube-scheduler calls the events that a handler takes, by the handler's methods."""
         self.reflector: Reflector[Any] = make_reflector(
             credentials,
             resource.path,
             resource.type,
-            handler=ObservedHandler(handler, label or resource.kind, metrics),
+            handler=handler,
             name=self.name,
             on_undecodable=self._undecodable,
             on_refused=self._refused,
             on_applied=lambda seconds: metrics.watch_lag_seconds.observe(seconds, self.name),
+            on_handled=self._handled,
             **options,
         )
 
@@ -166,6 +170,10 @@ class Watch:
 
     def _allowed(self) -> None:
         self.absent = False
+
+    def _handled(self, call: str, seconds: float) -> None:
+        if call in self._events:
+            self._metrics.event_seconds.observe(seconds, self._events[call])
 
     def _undecodable(self, key: str, error: str) -> None:
         kind = self.resource.kind

@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from time import perf_counter
 from typing import Generic, TypeVar
 
 from bayplan.api.meta_objects import key_of
@@ -27,36 +26,6 @@ from bayplan.scheduler.kubelet_rejections import NodeBackoff
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=KubernetesObject)
-
-
-class ObservedHandler(Generic[T]):
-    """Passes watch events on and reports how long each took; `resource` begins the label, as in kube-scheduler."""
-
-    def __init__(self, handler: Handler[T], resource: str, metrics: Metrics) -> None:
-        self._handler = handler
-        self._add, self._update, self._delete = (f"{resource}{action}" for action in ("Add", "Update", "Delete"))
-        self._seconds = metrics.event_seconds
-
-    def on_add(self, obj: T) -> None:
-        """See `Handler.on_add`."""
-        self._observe(self._add, self._handler.on_add, obj)
-
-    def on_update(self, old: T, new: T) -> None:
-        """See `Handler.on_update`."""
-        self._observe(self._update, self._handler.on_update, old, new)
-
-    def on_delete(self, obj: T) -> None:
-        """See `Handler.on_delete`."""
-        self._observe(self._delete, self._handler.on_delete, obj)
-
-    def on_synced(self) -> None:
-        """See `Handler.on_synced`."""
-        self._handler.on_synced()
-
-    def _observe(self, event: str, handle: Callable[..., None], *objects: T) -> None:
-        started = perf_counter()
-        handle(*objects)
-        self._seconds.observe(perf_counter() - started, event)
 
 
 @dataclass(eq=False)
