@@ -16,9 +16,10 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import load_credentials
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import Pod, PodSpec
+from bayplan.api.response import ApiCall
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
-from bayplan.scheduler.api_calls import ApiCall, binding_call
+from bayplan.scheduler.api_calls import binding_call
 from bayplan.scheduler.event_recorder import EventRecorder
 from e2e.bench.created import Created, read_created
 from e2e.bench.workload import BURST, QPS, SCHEDULER_NAME, packed_node

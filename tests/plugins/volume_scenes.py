@@ -11,11 +11,11 @@ from bayplan.api import storage_objects as storage
 from bayplan.api.meta_objects import OwnerReference
 from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, Pod, Volume
 from bayplan.api.objects import PersistentVolumeClaimSource as ClaimSource
-from bayplan.api.response import ApiResponse
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import VolumeBindingArgs
-from bayplan.framework.status import Code, EffectError, Exchange, Request
+from bayplan.framework.status import Code, EffectError, Exchange
 from bayplan.plugins.node_volume_limits.node_volume_limits import NodeVolumeLimits
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
@@ -72,7 +72,7 @@ class VolumeScene(Scene):
         """The reasons of the nodes that the plugin rejects."""
         return {name: texts for name, (_, texts) in self.rejections(plugin, pod).items()}
 
-    def writes(self, plugin: VolumeBinding, pod: Pod, node: str) -> list[Request]:
+    def writes(self, plugin: VolumeBinding, pod: Pod, node: str) -> list[ApiCall]:
         """The writes that would bind the pod's claims on a node."""
         info = PodInfo(pod)
         assert plugin.reserve({}, info, node).ok
@@ -86,12 +86,12 @@ class VolumeScene(Scene):
         return [each.path.rsplit("/", 1)[-1] for each in self.writes(self.binding, pod, node)]
 
 
-def writes_and_end(exchange: Exchange) -> tuple[list[Request], str]:
+def writes_and_end(exchange: Exchange) -> tuple[list[ApiCall], str]:
     """What an exchange writes if all is taken, and what it comes to then: "waits", "done", or why it failed."""
     conversation, written = exchange.begin(), []
     try:
         step = next(conversation)
-        while isinstance(step, Request):
+        while isinstance(step, ApiCall):
             written.append(step)
             step = conversation.send(ApiResponse(200, b"{}"))
     except StopIteration:

@@ -9,8 +9,7 @@ from itertools import count
 
 from tests.waiting import Sleeps, until
 
-from bayplan.api.response import ApiResponse
-from bayplan.scheduler.api_calls import ApiCall
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.scheduler.dispatcher import Dispatcher
 
 
@@ -61,7 +60,7 @@ class Client:
 
 def call_to(name, namespace=None, *, method="POST", body=None):
     """A call about a pod, in a namespace of its own unless one is given."""
-    return ApiCall(method, f"/namespaces/{namespace or name}/pods/{name}", body, "x", name)
+    return ApiCall(method, f"/namespaces/{namespace or name}/pods/{name}", name, body, "x")
 
 
 class Scene:

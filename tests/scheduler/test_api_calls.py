@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from tests.builders import make_pod
 
 from bayplan.api.objects import Condition
+from bayplan.api.response import JSON, STRATEGIC_MERGE_PATCH
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
 from bayplan.scheduler.api_calls import (
-    JSON,
-    STRATEGIC_MERGE_PATCH,
     binding_call,
     disruption_target_call,
     merged_patch,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.scheduler.recorder_scene import COLLECTION, STAMP, Scene, web_pod
 
-from bayplan.scheduler.api_calls import MERGE_PATCH
+from bayplan.api.response import MERGE_PATCH
 from bayplan.scheduler.event_recorder import COUNTS_PER_SWEEP, ENDED_BYTES, MOST_WAITING
 
 SO_MANY = 8_000

@@ -4,15 +4,15 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.scheduler.api_calls import JSON, ApiCall
+from bayplan.api.response import ApiCall
 from bayplan.scheduler.dispatcher import EventQueue, event_write
 
 
 def event(uid, number, size=100, *, namespace="", series=False):
     """An Event about the pod `uid`, of a namespace of its own unless one is given."""
     path = f"/apis/events.k8s.io/v1/namespaces/{namespace or uid}/events"
-    create = ApiCall("POST", path, b"y" * size, JSON, uid) if series else None
-    return event_write(uid, ApiCall("POST", path, b"x" * size, JSON, f"{number}"), create, repeatable=False)
+    create = ApiCall("POST", path, uid, b"y" * size) if series else None
+    return event_write(uid, ApiCall("POST", path, f"{number}", b"x" * size), create, repeatable=False)
 
 
 def room_for(count):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import make_pod_info
 from tests.scheduler.recorder_scene import COLLECTION, STAMP, Scene, web_pod
 
-from bayplan.scheduler.api_calls import JSON
+from bayplan.api.response import JSON
 from bayplan.scheduler.event_recorder import cut_note
 
 

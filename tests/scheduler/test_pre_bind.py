@@ -5,18 +5,17 @@ import pytest
 from tests.plugins.volume_scenes import claim, delayed_class, pod_with, ref, volume
 from tests.scheduler.scene import Scene
 
-from bayplan.api.response import ApiResponse
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.config.feature_gates import parse_feature_gates
 from bayplan.config.load import default_configuration
 from bayplan.framework.status import (
     EffectError,
     Exchange,
     Notice,
-    Request,
     wait_until,
 )
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.pre_bind import PreBindError, perform_effects
+from bayplan.scheduler.pre_bind import perform_effects
 
 
 class Requests:
@@ -36,7 +35,7 @@ async def outcome(requests, *exchanges, is_wanted=lambda: True):
     try:
         async with asyncio.timeout(5):
             await perform_effects(requests, [("Plugin", each) for each in exchanges], is_wanted)
-    except PreBindError as error:
+    except EffectError as error:
         return str(error)
     return "done"
 
@@ -198,12 +197,12 @@ def exchange(*steps, told=None):
     return Exchange(conversation, lambda: None, "about")
 
 
-GET = Request("GET", "/x", "x")
+GET = ApiCall("GET", "/x", "x")
 
 
 async def test_an_exchange_is_told_the_answer_to_each_request():
     requests, told = Requests(body=b"[]"), []
-    put = Request("PATCH", "/y", "y", {"a": 1}, "application/merge-patch+json", versioned=True)
+    put = ApiCall("PATCH", "/y", "y", {"a": 1}, "application/merge-patch+json", versioned=True)
     assert await outcome(requests, exchange(GET, 0.001, put, told=told)) == "done"
     assert [(call.method, call.path, call.body, call.versioned) for call in requests.calls] == [
         ("GET", "/x", None, False),
@@ -214,7 +213,7 @@ async def test_an_exchange_is_told_the_answer_to_each_request():
 
 async def test_exchanges_follow_one_another():
     requests = Requests()
-    assert await outcome(requests, exchange(GET, 0.001, GET), exchange(Request("GET", "/z", "z"))) == "done"
+    assert await outcome(requests, exchange(GET, 0.001, GET), exchange(ApiCall("GET", "/z", "z"))) == "done"
     assert [call.path for call in requests.calls] == ["/x", "/x", "/z"]
 
 

@@ -1,15 +1,43 @@
-"""What the API server answered, what its answers say, and which rights its refusals name."""
+"""What is asked of the API server, what its answers say, and which rights its refusals name."""
 
 import logging
 import math
 import re
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from bayplan.api.errors import DECODE_ERRORS
+
+JSON: Final = "application/json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+
+
+class ApiCall(msgspec.Struct, frozen=True, gc=False):
+    """One request: what to send where; `about` names the object for messages.
+
+    A body that is no bytes is JSON's values. It should name the object's UID and resourceVersion, so that the API
+    server refuses it when the object is another one or changed since it was read. A `versioned` one names the version
+    that it changes: after a 409 it is of no use to send it again. `accept` names another representation of the answer
+    than JSON.
+    """
+
+    method: str
+    path: str
+    about: str
+    body: Any = None
+    content_type: str = JSON
+    versioned: bool = False
+    accept: str | None = None
+
+    def encoded(self) -> "ApiCall":
+        """Return the call with a body of bytes."""
+        is_ready = self.body is None or isinstance(self.body, bytes)
+        return self if is_ready else replace(self, body=msgspec.json.encode(self.body))
 
 
 class ApiResponse(msgspec.Struct, frozen=True, gc=False):

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.api.response import ApiResponse
+from bayplan.api.response import ApiCall, ApiResponse
 
 
 class Code(IntEnum):
@@ -154,22 +154,6 @@ class Traits:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """One request of an exchange; the body is JSON if it is no bytes. A `versioned` one is not repeated after a 409.
-
-    `accept` names another representation of the answer than JSON.
-    """
-
-    method: str
-    path: str
-    about: str
-    body: Any = None
-    content_type: str = "application/json"
-    versioned: bool = False
-    accept: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Notice:
     """An Event about the pod."""
 
@@ -188,7 +172,7 @@ class EffectError(Exception):
     """An exchange failed, and the bind with it; the text is the user's."""
 
 
-Conversation = Generator[Request | Notice | float, ApiResponse | None, None]
+Conversation = Generator[ApiCall | Notice | float, ApiResponse | None, None]
 """Yields requests, to each of which it is sent the answer, None if there is none; Events; and seconds to wait for."""
 
 

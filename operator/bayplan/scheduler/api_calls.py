@@ -8,12 +8,9 @@ from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
 from bayplan.api.objects import Condition
+from bayplan.api.response import STRATEGIC_MERGE_PATCH, ApiCall
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Binding
-
-JSON = "application/json"
-MERGE_PATCH = "application/merge-patch+json"
-STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 BINDING = "pod_binding"
 STATUS_PATCH = "pod_status_patch"
@@ -30,22 +27,6 @@ _DRY_RUN = ["All"]
 
 WrittenCondition = tuple[str, str]
 """The reason and the message of a PodScheduled=False condition."""
-
-
-class ApiCall(msgspec.Struct, frozen=True, gc=False):
-    """One request: what to send where; `about` names the object for logs.
-
-    A `versioned` one names the version that it changes: after a 409 it is of no use to send it again. `accept` names
-    another representation of the answer than JSON.
-    """
-
-    method: str
-    path: str
-    body: bytes | None
-    content_type: str
-    about: str
-    versioned: bool = False
-    accept: str | None = None
 
 
 def pod_path(namespace: str, name: str) -> str:
@@ -74,7 +55,7 @@ def binding_call(binding: Binding) -> ApiCall:
         "target": {"kind": "Node", "name": binding.node_name},
     }
     path = f"{pod_path(binding.namespace, binding.name)}/binding"
-    return ApiCall("POST", path, msgspec.json.encode(body), JSON, f"{binding.namespace}/{binding.name}")
+    return ApiCall("POST", path, f"{binding.namespace}/{binding.name}", msgspec.json.encode(body))
 
 
 def pod_scheduled_call(
@@ -139,7 +120,7 @@ def delete_call(victim: PodInfo, *, dry_run: bool = False) -> ApiCall:
     body: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": {"uid": victim.uid}}
     if dry_run:
         body["dryRun"] = _DRY_RUN
-    return ApiCall("DELETE", pod_path(victim.namespace, victim.name), msgspec.json.encode(body), JSON, victim.key)
+    return ApiCall("DELETE", pod_path(victim.namespace, victim.name), victim.key, msgspec.json.encode(body))
 
 
 def eviction_call(victim: PodInfo, *, dry_run: bool = False) -> ApiCall:
@@ -159,7 +140,7 @@ def eviction_call(victim: PodInfo, *, dry_run: bool = False) -> ApiCall:
         "metadata": {"namespace": victim.namespace, "name": victim.name},
         "deleteOptions": options,
     }
-    return ApiCall("POST", path, msgspec.json.encode(body), JSON, victim.key)
+    return ApiCall("POST", path, victim.key, msgspec.json.encode(body))
 
 
 def merged_patch(older: ApiCall, newer: ApiCall) -> ApiCall:
@@ -183,7 +164,7 @@ def _condition_call(
 def _status_call(pod: PodInfo, status: dict[str, Any]) -> ApiCall:
     body = {"metadata": {"uid": pod.uid}, "status": status}
     path = f"{pod_path(pod.namespace, pod.name)}/status"
-    return ApiCall("PATCH", path, msgspec.json.encode(body), STRATEGIC_MERGE_PATCH, pod.key)
+    return ApiCall("PATCH", path, pod.key, msgspec.json.encode(body), STRATEGIC_MERGE_PATCH)
 
 
 def _condition(pod: PodInfo, kind: str) -> Condition | None:

@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Diagnosis, Notice, Status
+from bayplan.framework.status import Diagnosis, EffectError, Notice, Status
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
@@ -23,7 +23,7 @@ from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
-from bayplan.scheduler.pre_bind import PermitWaits, PreBindError, perform_effects
+from bayplan.scheduler.pre_bind import PermitWaits, perform_effects
 from bayplan.scheduler.turns import Turn
 
 logger = logging.getLogger(__name__)
@@ -170,7 +170,7 @@ class BindingCycle:
             await self._write_node(reserved)
             await self._perform_effects(reserved, is_wanted)
             self._submit(reserved)
-        except PreBindError as error:
+        except EffectError as error:
             if self._take(reserved):
                 self._bind_failed(reserved, str(error))
                 self.wake()

@@ -11,8 +11,8 @@ from typing import Final
 import msgspec
 
 from bayplan.api.client import ApiClient
-from bayplan.api.response import ApiResponse
-from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, ApiCall, namespace_of
+from bayplan.api.response import ApiCall, ApiResponse
+from bayplan.scheduler.api_calls import BINDING, EVENT, PREEMPTION, STATUS_PATCH, namespace_of
 from bayplan.scheduler.pod_patches import Ended, PodPatches
 from bayplan.scheduler.retries import answer_to, tell_given_up
 from bayplan.scheduler.turns import SLOW_SECONDS, Turn, Turns

@@ -13,9 +13,10 @@ import msgspec
 from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
+from bayplan.api.response import MERGE_PATCH, ApiCall
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Notice
-from bayplan.scheduler.api_calls import JSON, MERGE_PATCH, ApiCall, rfc3339_micro
+from bayplan.scheduler.api_calls import rfc3339_micro
 
 logger = logging.getLogger(__name__)
 
@@ -239,7 +240,7 @@ class EventRecorder:
         except ValueError as error:
             logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
             return None
-        call = ApiCall("POST", collection, content, JSON, pod.key)
+        call = ApiCall("POST", collection, pod.key, content)
         self._emit(pod.uid, call, repeatable=repeatable)
         return path, call
 
@@ -251,9 +252,8 @@ class EventRecorder:
     def _write(self, series: _Series) -> None:
         content = {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_observed)}
         series.written, series.last_written = series.count, self._clock()
-        patch = ApiCall(
-            "PATCH", series.path, msgspec.json.encode({"series": content}), MERGE_PATCH, series.create.about
-        )
+        body = msgspec.json.encode({"series": content})
+        patch = ApiCall("PATCH", series.path, series.create.about, body, MERGE_PATCH)
         self._emit(series.uid, patch, _with_series(series.create, content), repeatable=True)
 
 

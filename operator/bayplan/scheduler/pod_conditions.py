@@ -9,9 +9,9 @@ from math import ceil
 from typing import Final, Protocol
 from weakref import WeakKeyDictionary
 
+from bayplan.api.response import ApiCall
 from bayplan.cache.pod_info import PodInfo
 from bayplan.scheduler.api_calls import (
-    ApiCall,
     WrittenCondition,
     condition_message,
     nomination_call,

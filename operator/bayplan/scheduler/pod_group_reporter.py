@@ -9,9 +9,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from bayplan.api.kinds import POD_GROUPS, path_segment
+from bayplan.api.response import STRATEGIC_MERGE_PATCH, ApiCall
 from bayplan.groups.pod_groups import INITIALLY_SCHEDULED, PodGroup
 from bayplan.metrics.table import Metrics
-from bayplan.scheduler.api_calls import STRATEGIC_MERGE_PATCH, ApiCall, condition_message, rfc3339, utc_now
+from bayplan.scheduler.api_calls import condition_message, rfc3339, utc_now
 from bayplan.scheduler.attempt import SCHEDULER_ERROR, UNSCHEDULABLE
 from bayplan.scheduler.pod_conditions import Patch
 from bayplan.scheduler.pod_group_round import RoundResult, RoundStatus
@@ -116,4 +117,4 @@ def _call(group: PodGroup, condition: _Condition) -> ApiCall:
     }
     where = f"/apis/{POD_GROUPS.api_version}/namespaces/{path_segment(key.namespace)}"
     path = f"{where}/{POD_GROUPS.plural}/{path_segment(key.name)}/status"
-    return ApiCall("PATCH", path, msgspec.json.encode(body), STRATEGIC_MERGE_PATCH, str(key))
+    return ApiCall("PATCH", path, str(key), msgspec.json.encode(body), STRATEGIC_MERGE_PATCH)

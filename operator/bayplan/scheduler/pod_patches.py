@@ -9,8 +9,8 @@ from typing import Final
 import msgspec
 
 from bayplan.api.client import ApiClient
-from bayplan.api.response import ApiResponse
-from bayplan.scheduler.api_calls import STATUS_PATCH, ApiCall, merged_patch, namespace_of
+from bayplan.api.response import ApiCall, ApiResponse
+from bayplan.scheduler.api_calls import STATUS_PATCH, merged_patch, namespace_of
 from bayplan.scheduler.cancellation import Tasks
 from bayplan.scheduler.retries import DELAYS_SECONDS, may_pass, send_once, tell_given_up
 from bayplan.scheduler.turns import Turn, Turns

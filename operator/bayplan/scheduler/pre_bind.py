@@ -7,22 +7,16 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from time import perf_counter
 
-import msgspec
-
+from bayplan.api.response import ApiCall
 from bayplan.config.fields import format_duration
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
-from bayplan.framework.status import EffectError, Exchange, Notice, Request, Status
+from bayplan.framework.status import EffectError, Exchange, Notice, Status
 from bayplan.metrics.instruments import Histogram
-from bayplan.scheduler.api_calls import ApiCall
 from bayplan.scheduler.attempt import Reserved
 from bayplan.scheduler.cancellation import Tasks
 from bayplan.scheduler.dispatcher import Dispatcher
 
 logger = logging.getLogger(__name__)
-
-
-class PreBindError(Exception):
-    """A step before a bind failed; the text is the user's."""
 
 
 async def perform_effects(
@@ -38,16 +32,18 @@ async def perform_effects(
     exchange ended, as a status code's label, and its seconds; `notify` the Events that it tells.
 
     Raises:
-        PreBindError: an exchange failed; no other follows.
+        EffectError: an exchange failed; no other follows.
     """
     for plugin, exchange in steps:
         started, status = perf_counter(), ERROR_LABEL
         try:
-            if is_wanted():
-                await perform_exchange(dispatcher, exchange, is_wanted, notify)
+            if not is_wanted():
+                status = SUCCESS_LABEL
+                return
+            await perform_exchange(dispatcher, exchange, is_wanted, notify)
             status = SUCCESS_LABEL
         except EffectError as error:
-            raise PreBindError(f'running PreBind plugin "{plugin}": {error}') from error
+            raise EffectError(f'running PreBind plugin "{plugin}": {error}') from error
         finally:
             performed(plugin, status, perf_counter() - started)
 
@@ -65,8 +61,8 @@ async def perform_exchange(
         step = next(conversation)
         while is_wanted():
             answer = None
-            if isinstance(step, Request):
-                answer = await dispatcher.request(_call(step))
+            if isinstance(step, ApiCall):
+                answer = await dispatcher.request(step.encoded())
             elif isinstance(step, Notice):
                 notify(step)
             else:
@@ -98,13 +94,6 @@ class LaterExchanges:
             await perform_exchange(self._dispatcher, exchange, lambda: True, lambda notice: None)
         except EffectError as error:
             logger.warning("a write was given up about=%r problem=%s", exchange.about, error)
-
-
-def _call(request: Request) -> ApiCall:
-    body = request.body
-    encoded = body if body is None or isinstance(body, bytes) else msgspec.json.encode(body)
-    kind, about = request.content_type, request.about
-    return ApiCall(request.method, request.path, encoded, kind, about, request.versioned, request.accept)
 
 
 @dataclass(eq=False)

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from bayplan.api.errors import DECODE_ERRORS
-from bayplan.api.response import ApiResponse
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
-from bayplan.scheduler.api_calls import ApiCall, delete_call, eviction_call
+from bayplan.scheduler.api_calls import delete_call, eviction_call
 
 SYSTEM_NAMESPACE: Final = "kube-system"
 SYSTEM_PRIORITY: Final = 2_000_000_000

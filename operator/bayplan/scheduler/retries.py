@@ -7,8 +7,7 @@ from typing import Final
 
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
-from bayplan.api.response import ApiResponse
-from bayplan.scheduler.api_calls import ApiCall
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.scheduler.cancellation import is_being_cancelled
 from bayplan.scheduler.turns import Turn
 from bayplan.shown_text import one_line

@@ -10,10 +10,10 @@ from tests.plugins.preemption.worlds import World
 
 from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.objects import PodResourceClaim, PodResourceClaimStatus
-from bayplan.api.response import ApiResponse
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
-from bayplan.framework.status import Afterwards, EffectError, Notice, Request
+from bayplan.framework.status import Afterwards, EffectError, Notice
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -162,7 +162,7 @@ def perform(exchange, server, *, pauses=2000, during=lambda: None):
         while True:
             step = conversation.send(answer)
             answer = None
-            if isinstance(step, Request):
+            if isinstance(step, ApiCall):
                 answer = server.answer(step)
             elif isinstance(step, Notice):
                 said.append(f"{step.kind} {step.reason}: {step.note}")

@@ -8,9 +8,9 @@ from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
 from bayplan.api.objects import Condition
+from bayplan.api.response import ApiCall
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.api_calls import JSON, ApiCall
 
 SAID = {
     "type": "DisruptionTarget",
@@ -94,7 +94,7 @@ async def test_victims_end_although_no_event_is_ever_answered(scene):
     scene.api.close("EVENT", "")
     for number in range(50):
         path = "/apis/events.k8s.io/v1/namespaces/default/events"
-        scene.dispatcher.send(f"u{number}", ApiCall("POST", path, b"{}", JSON, "an event"))
+        scene.dispatcher.send(f"u{number}", ApiCall("POST", path, "an event", b"{}"))
     await scene.work()
     await preempt(scene)
     assert scene.api.deleted() == ["low-n1"]

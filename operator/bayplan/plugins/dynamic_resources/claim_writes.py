@@ -16,17 +16,15 @@ from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import path_segment
 from bayplan.api.meta_objects import generated_name, key_of
 from bayplan.api.objects import Pod
-from bayplan.api.response import ApiResponse, decode_status
+from bayplan.api.response import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiCall, ApiResponse, decode_status
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.status import Conversation, EffectError, Notice, Request
+from bayplan.framework.status import Conversation, EffectError, Notice
 from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 from bayplan.plugins.dynamic_resources.pod_claims import is_reserved_for
 from bayplan.plugins.dynamic_resources.stored_claim import PROTOBUF, with_finalizer
 
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 """Keeps a claim from vanishing while it has devices."""
-_MERGE_PATCH: Final = "application/merge-patch+json"
-_STRATEGIC: Final = "application/strategic-merge-patch+json"
 _TRIES: Final = 5
 _PAUSE_SECONDS: Final = 0.01
 """As often as client-go tries, and after as long (util/retry DefaultRetry)."""
@@ -38,7 +36,7 @@ _RANDOM: Final = 5
 _decoder = msgspec.json.Decoder(ResourceClaim)
 _pod_decoder = msgspec.json.Decoder(Pod)
 
-_Writing = Generator[Request | Notice | float, ApiResponse | None, ResourceClaim]
+_Writing = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim]
 
 
 def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> _Writing:
@@ -54,35 +52,39 @@ def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: P
     for attempt in range(_TRIES):
         if attempt:
             yield _PAUSE_SECONDS
-            claim = _read((yield Request("GET", _path(claim), key)), f"get updated claim {key} after conflict")
+            claim = _read((yield ApiCall("GET", _path(claim), key)), f"get updated claim {key} after conflict")
         _check(claim, allocation)
         if is_reserved_for(claim, pod):
             return claim
         is_new = claim.status.allocation is None
         if is_new and FINALIZER not in (claim.metadata.finalizers or ()):
-            answer = yield _patch(claim, _STRATEGIC, {"metadata": {**_version(claim), "finalizers": [FINALIZER]}})
+            answer = yield _patch(
+                claim, STRATEGIC_MERGE_PATCH, {"metadata": {**_version(claim), "finalizers": [FINALIZER]}}
+            )
             if _is_conflict(answer):
                 continue
             if answer is not None and answer.status == _INVALID and claim.spec.devices.config:
                 yield from _add_finalizer_as_stored(claim)
                 continue
             claim = _read(answer, f"add finalizer to claim {key}")
-        answer = yield _patch(claim, _STRATEGIC, _status(claim, allocation if is_new else None, pod), "/status")
+        answer = yield _patch(
+            claim, STRATEGIC_MERGE_PATCH, _status(claim, allocation if is_new else None, pod), "/status"
+        )
         if not _is_conflict(answer):
             return _read(answer, f"add {'allocation and ' if is_new else ''}reservation to claim {key}")
     raise EffectError(f"add reservation to claim {key}: the claim was changed by others at each of {_TRIES} tries")
 
 
-def _add_finalizer_as_stored(claim: ResourceClaim) -> Generator[Request, ApiResponse | None, None]:
+def _add_finalizer_as_stored(claim: ResourceClaim) -> Generator[ApiCall, ApiResponse | None, None]:
     """Add the finalizer to a claim of which JSON is refused; one that was changed meanwhile stays as it is."""
     key = key_of(claim.metadata)
     doing = f"add finalizer to claim {key}"
-    stored = _taken((yield Request("GET", _path(claim), key, accept=PROTOBUF)), doing)
+    stored = _taken((yield ApiCall("GET", _path(claim), key, accept=PROTOBUF)), doing)
     try:
         body = with_finalizer(stored.body, FINALIZER)
     except ValueError as error:
         raise EffectError(f"{doing}: {error}") from error
-    answer = yield Request("PUT", _path(claim), key, body, PROTOBUF, versioned=True)
+    answer = yield ApiCall("PUT", _path(claim), key, body, PROTOBUF, versioned=True)
     if not _is_conflict(answer):
         _read(answer, doing)
 
@@ -117,7 +119,7 @@ def deallocate(claim: ResourceClaim) -> _Writing:
     """
     status = {"allocation": None, "reservedFor": None, "devices": None}
     body = {"metadata": _version(claim), "status": status}
-    answer = yield _patch(claim, _MERGE_PATCH, body, "/status")
+    answer = yield _patch(claim, MERGE_PATCH, body, "/status")
     return _read(answer, f"deallocate claim {key_of(claim.metadata)}")
 
 
@@ -127,12 +129,12 @@ def unreserve(claim: ResourceClaim, pod: PodInfo) -> Conversation:
     Raises:
         EffectError: the API server refuses.
     """
-    answer = yield Request("GET", _pod_path(pod), pod.key)
+    answer = yield ApiCall("GET", _pod_path(pod), pod.key)
     if answer is None or (answer.status != 404 and _has_node(answer, pod)):
         return
     entry = {"$patch": "delete", "uid": pod.uid}
     body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
-    answer = yield _patch(claim, _STRATEGIC, body, "/status")
+    answer = yield _patch(claim, STRATEGIC_MERGE_PATCH, body, "/status")
     if answer is None or answer.status != 404:
         _read(answer, f"unreserve claim {key_of(claim.metadata)}")
 
@@ -154,10 +156,10 @@ def create(claim: ResourceClaim) -> _Writing:
         "spec": msgspec.to_builtins(claim.spec),
     }
     about = f"create claim for extended resources {key_of(meta)}"
-    answer = yield Request("POST", _collection(claim), about, body)
+    answer = yield ApiCall("POST", _collection(claim), about, body)
     if _is_conflict(answer):
         # The answer to an earlier try may have been lost.
-        shown = yield Request("GET", _path(replace(claim, metadata=named)), about)
+        shown = yield ApiCall("GET", _path(replace(claim, metadata=named)), about)
         if shown is not None and shown.status == 200 and pod_of(_read(shown, about)) == pod_of(claim):
             answer = shown
     return _read(answer, about)
@@ -170,16 +172,16 @@ def delete(claim: ResourceClaim, pod: PodInfo) -> Conversation:
         EffectError: the API server refuses.
     """
     doing, uid = f"delete claim {key_of(claim.metadata)}", claim.metadata.uid
-    answer = yield Request("GET", _pod_path(pod), pod.key)
+    answer = yield ApiCall("GET", _pod_path(pod), pod.key)
     if answer is None or (answer.status != 404 and _has_node(answer, pod)):
         return
     let_go = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
-    answer = yield _patch(claim, _STRATEGIC, let_go)
+    answer = yield _patch(claim, STRATEGIC_MERGE_PATCH, let_go)
     if answer is not None and answer.status == 404:
         return
     _read(answer, doing)
     body = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}}
-    answer = yield Request("DELETE", _path(claim), key_of(claim.metadata), body)
+    answer = yield ApiCall("DELETE", _path(claim), key_of(claim.metadata), body)
     if answer is None or (answer.status >= 300 and answer.status != 404):
         raise EffectError(f"{doing}: {_refusal(answer)}")
 
@@ -192,7 +194,7 @@ def tell_pod(claim: ResourceClaim, pod: PodInfo, mappings: Sequence[dict[str, An
     """
     told = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
     body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
-    answer = yield Request("PATCH", _pod_path(pod) + "/status", pod.key, body, _MERGE_PATCH)
+    answer = yield ApiCall("PATCH", _pod_path(pod) + "/status", pod.key, body, MERGE_PATCH)
     _taken(answer, f"update pod {pod.key} ExtendedResourceClaimStatus")
 
 
@@ -230,8 +232,8 @@ def _path(claim: ResourceClaim) -> str:
     return f"{_collection(claim)}/{path_segment(claim.metadata.name)}"
 
 
-def _patch(claim: ResourceClaim, kind: str, body: dict[str, Any], subresource: str = "") -> Request:
-    return Request("PATCH", _path(claim) + subresource, key_of(claim.metadata), body, kind, versioned=True)
+def _patch(claim: ResourceClaim, kind: str, body: dict[str, Any], subresource: str = "") -> ApiCall:
+    return ApiCall("PATCH", _path(claim) + subresource, key_of(claim.metadata), body, kind, versioned=True)
 
 
 def _is_conflict(answer: ApiResponse | None) -> bool:

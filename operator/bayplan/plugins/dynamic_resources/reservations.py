@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from bayplan.api.meta_objects import format_time, key_of
-from bayplan.api.response import ApiResponse
+from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.plugin_calls import PluginCalls
-from bayplan.framework.status import Afterwards, Conversation, EffectError, Exchange, Notice, Request, wait_until
+from bayplan.framework.status import Afterwards, Conversation, EffectError, Exchange, Notice, wait_until
 from bayplan.plugins.dynamic_resources.binding_conditions import (
     DeviceFailedError,
     DeviceOverdueError,
@@ -34,8 +34,8 @@ from bayplan.plugins.dynamic_resources.pod_claims import group_of, is_reserved_f
 
 _SHOWN_SECONDS: Final = 10.0
 """How long the watch may take to show what was written."""
-_Steps = Generator[Request | Notice | float, ApiResponse | None, None]
-_Claiming = Generator[Request | Notice | float, ApiResponse | None, ResourceClaim]
+_Steps = Generator[ApiCall | Notice | float, ApiResponse | None, None]
+_Claiming = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim]
 
 
 @dataclass(slots=True, eq=False)

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from bayplan.api.kinds import path_segment
 from bayplan.api.meta_objects import key_of
+from bayplan.api.response import MERGE_PATCH, ApiCall
 from bayplan.api.selectors import compile_node_selector
 from bayplan.api.storage_objects import CSINode, ObjectReference, PersistentVolume, PersistentVolumeClaim
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import NodeTable
-from bayplan.framework.status import Request
 from bayplan.plugins.volume_binding.assume_cache import AssumeCaches
 from bayplan.plugins.volume_binding.binder import FoundVolumes
 from bayplan.plugins.volumes.claims import VolumeError, annotations, is_fully_bound, is_volume_bound_to_claim
@@ -84,7 +84,7 @@ class PodVolumes:
         for provision in self.dynamic_provisions:
             caches.claims.restore(provision.claim)
 
-    def writes(self) -> Iterator[Request]:
+    def writes(self) -> Iterator[ApiCall]:
         """Yield the writes of the volumes, then those of the claims (upstream: bindAPIUpdate)."""
         yield from (_volume_write(each.volume, each.claim) for each in self.static_bindings)
         yield from (_claim_write(each.claim) for each in self.dynamic_provisions)
@@ -184,7 +184,7 @@ def _provision(claim: PersistentVolumeClaim, node_name: str) -> DynamicProvision
     return DynamicProvision(replace(claim, metadata=metadata), notes.selected_node != node_name)
 
 
-def _volume_write(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Request:
+def _volume_write(volume: PersistentVolume, claim: PersistentVolumeClaim) -> ApiCall:
     meta = claim.metadata
     reference = {
         "apiVersion": "v1",
@@ -203,7 +203,7 @@ def _volume_write(volume: PersistentVolume, claim: PersistentVolumeClaim) -> Req
     return _patch(f"/api/v1/persistentvolumes/{path_segment(name)}", f"persistentvolume {name}", body)
 
 
-def _claim_write(claim: PersistentVolumeClaim) -> Request:
+def _claim_write(claim: PersistentVolumeClaim) -> ApiCall:
     meta = claim.metadata
     metadata = {
         "uid": meta.uid,
@@ -214,6 +214,6 @@ def _claim_write(claim: PersistentVolumeClaim) -> Request:
     return _patch(path, f"persistentvolumeclaim {meta.namespace}/{meta.name}", {"metadata": metadata})
 
 
-def _patch(path: str, about: str, body: dict[str, Any]) -> Request:
+def _patch(path: str, about: str, body: dict[str, Any]) -> ApiCall:
     """Write what names UID and version, so that the API server refuses it for an object that is another one by now."""
-    return Request("PATCH", path, about, body, "application/merge-patch+json")
+    return ApiCall("PATCH", path, about, body, MERGE_PATCH)
