@@ -18,7 +18,9 @@ from tests.oracle.gangs.catalogue import choose, families
 from tests.oracle.gangs.company import play_all
 from tests.oracle.gangs.recording import DATA, Recorded, Recording, Run, read, write
 from tests.oracle.gangs.scenario import Family
-from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD
+from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD, QUIET_SECONDS
+
+_PHASES = 5
 
 
 def kube_scheduler(plane: ControlPlane, family_gates: tuple[str, ...]) -> Process:
@@ -35,8 +37,10 @@ def record(chosen: list[Family], runs: int, planes: int, directory: Path, *, add
     directory.mkdir(parents=True, exist_ok=True)
     version = version_of(binary("kube-scheduler"))
     taken: dict[str, list[Run]] = {}
-    for _ in range(runs):
-        for name, run in play_all(chosen, planes, kube_scheduler).items():
+    for number in range(runs):
+        # Groups are retried at whole seconds: what happens after a rest falls at another part of one in each run.
+        quiet = QUIET_SECONDS + number % _PHASES / _PHASES
+        for name, run in play_all(chosen, planes, kube_scheduler, quiet).items():
             taken.setdefault(name, []).append(run)
     for family in chosen:
         path = directory / f"{family.name}.json"
