@@ -160,7 +160,9 @@ class Replay:
         if plugin.name not in state:
             return
         for row in self._cache.nodes.rows():
-            for reason in plugin.reasons(state, pod, self._cache.nodes, np.array([row])):
+            rows = np.array([row])
+            plugin.filter(state, pod, self._cache.nodes, rows)
+            for reason in plugin.reasons(state, pod, self._cache.nodes, rows):
                 yield f'running "{plugin.name}" filter plugin: {reason.text}'
 
     async def _decide_with_extenders(self, pod: PodInfo, framework: Framework, decided: Decision) -> list[str]:
