@@ -10,6 +10,7 @@ import gc
 import statistics
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -17,12 +18,17 @@ from math import inf
 from typing import Any
 from unittest.mock import patch
 
+from msgspec import convert, structs
+
+from bayplan.api.claim_objects import ResourceClaim
+from bayplan.api.device_objects import DeviceClass, ResourceSlice
 from bayplan.api.meta_objects import LabelSelector
-from bayplan.api.objects import TopologySpreadConstraint
+from bayplan.api.objects import PodResourceClaim, TopologySpreadConstraint
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.interface import Plugin, PreFilterResult
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Reads
+from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from bayplan.plugins.inter_pod_affinity.inter_pod_affinity import InterPodAffinity
 from bayplan.plugins.node_affinity import NodeAffinity
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
@@ -32,8 +38,10 @@ from bayplan.plugins.taint_toleration import TaintToleration
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.scheduler.decision import Placement
 from e2e.bench.memory import PreemptionEpisodes
+from e2e.controlplane.devices import device_class, resource_claim, resource_slice
 
 _SLICE = 50
+_DEVICES = 8
 _SPREAD = [
     TopologySpreadConstraint(
         topology_key="kubernetes.io/hostname",
@@ -90,11 +98,41 @@ def preempting(nodes: int) -> Iterator[None]:
         yield
 
 
-def _place(scene: PreemptionEpisodes, pod: PodInfo) -> None:
+def devices(nodes: int) -> Iterator[None]:
+    """Pods that claim a device each; of ten nodes nine are full for cpu, and half of the rest's devices are taken."""
+    scene = PreemptionEpisodes(nodes, 0)
+    listers = scene.cache.listers
+    claims = listers.of(ResourceClaim)
+    listers.of(DeviceClass).set(convert(device_class(), DeviceClass))
+    for index in range(nodes):
+        listers.of(ResourceSlice).set(convert(resource_slice(f"n{index}", _DEVICES), ResourceSlice))
+        if index % 10:
+            scene.cache.assume_pod(scene.pod(cpu="30"), f"n{index}")
+    placed: deque[PodInfo] = deque()
+    while True:
+        pod = scene.pod(cpu="100m")
+        claim = convert(resource_claim(pod.name, pod.namespace), ResourceClaim)
+        claims.set(structs.replace(claim, metadata=structs.replace(claim.metadata, uid=pod.uid)))
+        entry = PodResourceClaim(name="devices", resource_claim_name=pod.name)
+        pod = PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, resource_claims=[entry])))
+        placement = _place(scene, pod)
+        scene.framework.run_reserve(placement.state, pod, placement.node_name)
+        for _, exchange in scene.framework.run_pre_bind(placement.state, pod, placement.node_name):
+            exchange.assume()
+        placed.append(pod)
+        if len(placed) > nodes * _DEVICES // 20:
+            gone = placed.popleft()
+            scene.cache.forget_pod(gone.uid)
+            claims.delete(gone.key)
+        yield
+
+
+def _place(scene: PreemptionEpisodes, pod: PodInfo) -> Placement:
     placement = scene.cycle.schedule(pod, scene.framework).outcome
     if not isinstance(placement, Placement):
         raise TypeError(f"expected a placement, not {placement}")
     scene.cache.assume_pod(pod, placement.node_name)
+    return placement
 
 
 def _spread_pod(scene: PreemptionEpisodes) -> PodInfo:
@@ -137,6 +175,7 @@ SWITCHES: Sequence[Switch] = (
     Switch("pre_reads", spread, _declaring(PodTopologySpread, pre_reads=None)),
     Switch("reads_pods", preempting, _declaring(NodeResourcesFit, reads_pods=True)),
     Switch("reads_feasible", plain, _declaring(InterPodAffinity, VolumeBinding, reads_feasible=True)),
+    Switch("asked_late", devices, _declaring(DynamicResources, asked_late=False)),
     Switch("signs_more", plain, _declaring(*_ALL, signs_more=True)),
     Switch("lasting", plain, lambda: patch.object(PreFilterResult, "lasting", property(lambda _: False, _ignore))),
 )

@@ -65,6 +65,7 @@ class Bench:
 
 
 UNRESOLVABLE = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+LATE = Traits(reads=Reads.CLUSTER, asked_late=True)
 
 
 def test_a_node_is_feasible_when_no_filter_rejects_it():
@@ -76,6 +77,30 @@ def test_the_first_rejecting_filter_in_profile_order_is_named():
     assert bench.message() == "0/3 nodes are available: 1 X says no, 2 Y says no."
     assert bench.codes() == [1, 2, 2]
     assert bench.evaluation.verdicts.diagnose(bench.pod).rejector_plugins == {"X", "Y"}
+
+
+def test_a_filter_that_is_asked_late_is_asked_about_nodes_that_no_filter_before_it_rejects():
+    first, late = Stub("X", {"a": 1}), Stub("Late", {"a": 1, "b": 1}, traits=LATE)
+    bench = Bench(first, late, Stub("Y", {"b": 1, "c": 1}))
+    assert bench.message() == "0/3 nodes are available: 1 Late says no, 1 X says no, 1 Y says no."
+    assert late.asked == [["b", "c"]]
+    first.rejects.clear()
+    bench.cache.set_node(make_node("a", cpu=1))
+    assert bench.message() == "0/3 nodes are available: 1 Y says no, 2 Late says no."
+    assert late.asked == [["b", "c"], ["a", "b", "c"]]
+
+
+def test_a_filter_that_is_asked_late_is_not_asked_about_nodes_that_a_pre_filter_left_out():
+    late = Stub("Late", {"b": 1}, traits=LATE)
+    assert Bench(Stub("X", {"a": 1}, narrows_to=frozenset("ab")), late).refresh() == set()
+    assert late.asked == [["b"]]
+
+
+def test_a_node_has_a_single_filter_that_rejects_it_by_what_all_would_say():
+    bench = Bench(Stub("X", {"a": 1, "b": 1}), Stub("Late", {"a": 1, "c": 1}, traits=LATE))
+    bench.refresh()
+    found = bench.evaluation.verdicts.solely_by_filter(bench.pod)
+    assert [(each.plugin.name, each.rows.tolist()) for each in found] == [("X", [1]), ("Late", [2])]
 
 
 def test_the_message_sorts_counts_as_text():

@@ -77,9 +77,10 @@ class Verdicts:
         """Divide those of `rows` that are rejected by the first filter that does it."""
         return self._divide(rows, self._first_of(rows))
 
-    def solely_by_filter(self, rows: Rows) -> Iterator[FilterRejection]:
-        """Divide those of `rows` that a single filter rejects without nominated pods by that."""
-        failing = self._plain.codes[:, rows] != 0
+    def solely_by_filter(self, pod: PodInfo) -> Iterator[FilterRejection]:
+        """Divide the rows that a single filter rejects without nominated pods by that."""
+        rows = self._nodes.rows()
+        failing = self._plain.everywhere(pod, rows) != 0
         sole = (np.count_nonzero(failing, axis=0) == 1) & ~self.narrowed_out(rows)
         return self._divide(rows, np.where(sole, _first_failing(failing), _PASSED))
 
@@ -183,7 +184,8 @@ class Evaluation:
     Pods with the same `Framework.signature` that respect the same nominations (`nominated`) share an evaluation.
     `refresh` brings the filters up to date, `totals` the scores; both redo only rows that changed, unless a plugin
     depends on more than its own row. As in kube-scheduler a node's verdict is its first failing filter's, in profile
-    order; here all filters are run, which costs nothing when answers are kept, and the order only decides who is named.
+    order; here all filters are run but those `asked_late`, which costs nothing when answers are kept, and the order
+    only decides who is named.
     """
 
     def __init__(

@@ -73,10 +73,14 @@ class FilterRound:
         self.allowed: NDArray[np.bool_] | None = np.zeros(capacity, dtype=np.bool_) if is_narrowed else None
         """The rows that PreFilters narrowed the search to, `(capacity,) bool`, or None."""
         self._runs = {
-            reads: self._calls.count((plugin.name for _, plugin in numbered), "Filter")
-            for reads, numbered in self.by_reads.items()
+            reads: self._calls.count((plugin.name for _, plugin in self.by_reads[reads]), "Filter")
+            for reads in (Reads.USAGE, Reads.NODE)
         }
         self._reading_cluster = self.by_reads[Reads.CLUSTER]
+        self._reading_all = {
+            index: self._calls.count((plugin.name,), "Filter")
+            for index, plugin in (*self.by_reads[Reads.NODES], *self._reading_cluster)
+        }
         self._few_rows = FewRowsFilters(
             self.by_reads[Reads.USAGE], self.codes, self.allowed, self.feasible, self._calls
         )
@@ -115,10 +119,8 @@ class FilterRound:
                     answer = self._calls.of(plugin).filter(self.state, pod, nodes, to_filter)
                     self.codes[index, to_filter] = answer
         reading_all = self._reading_cluster
-        self._runs[Reads.CLUSTER].value += len(nodes)
         if anew or len(change.objects):
             reading_all = self.by_reads[Reads.NODES] + reading_all
-            self._runs[Reads.NODES].value += len(nodes)
         different = self._filter_all(pod, reading_all)
         if different is not None:
             few = len(different) + len(rows) < _NOT_MANY_ROWS
@@ -131,6 +133,31 @@ class FilterRound:
         """The reasons of a filter for rows it rejected."""
         return plugin.reasons(self.state, pod, self._nodes, rows)
 
+    def everywhere(self, pod: PodInfo, rows: Rows) -> NDArray[np.int8]:
+        """What each filter says of rows whatever those before it say, `(filters, rows) int8`; explanations rely on it.
+
+        It is asked for all rows that a search visits, as plugins then know only these.
+        """
+        codes = self.codes[:, rows]
+        for index, plugin in self._reading_cluster:
+            if plugin.traits.asked_late:
+                codes[index] = plugin.filter(self.state, pod, self._nodes, rows)
+        return codes
+
+    def _ask(self, pod: PodInfo, index: int, plugin: FilterPlugin, existing: Rows) -> Codes:
+        """What a filter says of all rows, or, where it is asked late, of those that no filter before it rejects."""
+        asked = existing
+        if plugin.traits.asked_late:
+            is_asked = ~self.codes[:index, existing].any(axis=0)
+            asked = existing[is_asked if self.allowed is None else is_asked & self.allowed[existing]]
+        self._reading_all[index].value += len(asked)
+        codes = self._calls.of(plugin).filter(self.state, pod, self._nodes, asked)
+        if len(asked) == len(existing):
+            return codes
+        answer: Codes = np.zeros(len(existing), dtype=np.int8)
+        answer[np.searchsorted(existing, asked)] = codes
+        return answer
+
     def _filter_all(self, pod: PodInfo, numbered: NumberedFilters) -> Rows | None:
         """Run filters on all rows; the rows whose code is another than before, None if there are none."""
         existing = self._nodes.rows()
@@ -139,7 +166,7 @@ class FilterRound:
             self._answers.clear()
         found: list[Rows] = []
         for index, plugin in numbered:
-            answer = self._calls.of(plugin).filter(self.state, pod, self._nodes, existing)
+            answer = self._ask(pod, index, plugin, existing)
             before = self._answers.get(index)
             differs = answer != (self.codes[index, existing] if before is None else before)
             # Copied, as the plugin may write to its own array in the next cycle.

@@ -39,17 +39,20 @@ class SingleNodeFilters:
         self._run_pre_filters([plugin for plugin in pre_filters if plugin.name not in reads_cluster])
 
     def codes(self, row: int) -> list[int]:
-        """The code of each filter for one row."""
+        """The code of each filter for one row; 0 of those behind the first that rejects it."""
         self._run_pre_filters(self._every_time)
         rows = np.array([row], dtype=np.intp)
-        return [self._code(plugin, rows) for plugin in self._filters]
+        codes = [0] * len(self._filters)
+        for at, plugin in enumerate(self._filters):
+            if code := self._code(plugin, rows):
+                codes[at] = code
+                break
+        return codes
 
     def first_failure(self, row: int, *, explain: bool = False) -> Status | None:
         """The code and name of the first filter that rejects a row, and why if `explain`; None if it fits."""
-        self._run_pre_filters(self._every_time)
-        rows = np.array([row], dtype=np.intp)
-        for plugin in self._filters:
-            if code := self._code(plugin, rows):
+        for plugin, code in zip(self._filters, self.codes(row), strict=True):
+            if code:
                 return Status(Code(code), tuple(self.reasons(plugin, row)) if explain else (), plugin.name)
         return None
 

@@ -76,7 +76,7 @@ def _near_misses(rejected_nodes: RejectedNodes) -> Iterator[tuple[float, OwnChan
     """Give changes by size, the smaller the better: of requests their share, of others how common they are."""
     decision, order = rejected_nodes.decision, rejected_nodes.order
     pod, nodes, verdicts = decision.pod, decision.nodes, decision.evaluation.verdicts
-    for rejection in verdicts.solely_by_filter(nodes.rows()):
+    for rejection in verdicts.solely_by_filter(pod):
         rejected, details = rejection.rows, rejected_nodes.details(rejection)
         if rejection.plugin.name == _NODE_AFFINITY and pod.pod.spec.required_nodes is not None:
             selected = rejected[~_by_node_selector(details, pod, len(rejected))]

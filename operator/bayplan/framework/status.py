@@ -133,6 +133,9 @@ class Traits:
     nodes at once on these columns."""
     reads_feasible: bool = True
     """Whether its PreScore looks at `feasible`; if not, it is not always given them."""
+    asked_late: bool = False
+    """Whether its filter, which reads CLUSTER, is asked only about rows that no filter before it rejects, as it is
+    dear. No other of its methods finds anything out about other rows."""
     signs_more: bool = False
     """Whether its signature looks at more than the pod's namespace, labels, owners and spec; if so, every pod's
     signature is worked out by itself."""

@@ -16,7 +16,9 @@ from bayplan.api.objects import Condition, PodResourceClaim
 from bayplan.cache.node_index import NodeIndex
 from bayplan.config.load import default_configuration
 from bayplan.config.types import DynamicResourcesArgs
+from bayplan.devices.allocator import Allocator
 from bayplan.explain.explain import Explainer
+from bayplan.explain.explanation import LessOfResource
 from bayplan.explain.trace import trace_of
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Afterwards, Code
@@ -116,6 +118,28 @@ def test_an_error_of_a_node_that_another_filter_rejects_counts_for_nothing():
     assert world.outcome(claiming("c", cpu="2")) == "n1"
     with pytest.raises(RuntimeError, match=f"on device {DRIVER}/n2/gpu-0: CEL runtime error: no such key: numa"):
         world.outcome(claiming("c"))
+
+
+def test_devices_are_searched_only_on_nodes_that_no_other_filter_rejects(monkeypatch):
+    searched = []
+    allocate = Allocator.allocate
+
+    def noted(self, claims, nodes, *args, **options):
+        searched.extend(node.metadata.name for node in nodes)
+        return allocate(self, claims, nodes, *args, **options)
+
+    monkeypatch.setattr(Allocator, "allocate", noted)
+    alternatives = {"name": "r", "firstAvailable": [alternative("two", 2), alternative("one")]}
+    world = DeviceWorld(claim("c", alternatives), make_node("n1", cpu="1"))
+    world.reserve(claiming("c", cpu="2"))
+    assert searched == ["n2"]
+
+
+def test_less_of_a_resource_is_advised_on_a_node_that_has_the_devices():
+    nearly = [make_node(f"m{number}", cpu="1900m") for number in range(9)]
+    world = DeviceWorld(claim(), make_node("n1", cpu="1900m"), make_node("n2", cpu="1"), *nearly)
+    changes = Explainer(world.cache.nodes).explain(world.decide(claiming("c", cpu="2"))).changes
+    assert changes == (LessOfResource("cpu", 1000, "n2"),)
 
 
 def test_an_error_is_told_by_the_devices_of_a_node_that_no_other_filter_rejects():

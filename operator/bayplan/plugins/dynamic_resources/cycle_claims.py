@@ -23,11 +23,24 @@ MOST_ALTERNATIVES: Final = 8
 
 
 class Found(NamedTuple):
-    """What the filter found on the rows it was asked about last."""
+    """What the filter found on rows in growing order, and on which of them a claim that has devices is not available.
+
+    There is no answer where nothing was to be allocated.
+    """
 
     rows: Rows
     answers: Sequence[Answer | None]
     unavailable: NDArray[np.bool_]
+
+    def at(self, rows: Rows) -> "Found":
+        """Return what was found on these rows: nothing on those that the filter was not asked about."""
+        places = np.searchsorted(self.rows, rows)
+        places[np.append(self.rows, -1)[places] != rows] = len(self.rows)
+        answers = [*self.answers, None]
+        return Found(rows, [answers[each] for each in places.tolist()], np.append(self.unavailable, False)[places])
+
+
+_NOTHING: Final = Found(np.empty(0, dtype=np.intp), (), np.empty(0, dtype=np.bool_))
 
 
 @dataclass(slots=True)
@@ -38,11 +51,12 @@ class PodClaims:
     to_allocate: list[ResourceClaim] = field(default_factory=list)
     pending: dict[str, AllocationResult] = field(default_factory=dict)
     """What another pod of the group got for a claim and is yet to write, by the UID of the claim."""
-    unavailable: list[tuple[ResourceClaim, NDArray[np.bool_]]] = field(default_factory=list)
-    """Claims that have devices some node cannot use, and which of the rows that were found those are."""
+    unavailable: Sequence[tuple[ResourceClaim, Rows]] = ()
+    """Claims that have devices some node cannot use, and the rows of those nodes."""
     extended: ExtendedClaim | None = None
     """What stands for the pod's extended resources that a DeviceClass provides."""
-    found: Found | None = None
+    found: Found = _NOTHING
+    """What the filter found on the rows that it was asked about last."""
 
     def parts(self, nodes: NodeTable, rows: Rows) -> Iterator[tuple[Places, SpecialClaim | Refusal | None]]:
         """Divide the rows by what is asked of devices there besides `to_allocate`."""

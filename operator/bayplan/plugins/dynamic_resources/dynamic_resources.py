@@ -88,6 +88,7 @@ class DynamicResources:
         reads=Reads.CLUSTER,
         normalize=Normalize.DEFAULT,
         without_pre_filter=_WITHOUT_PRE_FILTER,
+        asked_late=True,
         reads_pre_filter_later=True,
         scores_what_it_found=True,
     )
@@ -169,7 +170,8 @@ class DynamicResources:
                 found.pending[uid] = pending.allocation
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Codes:
-        found = self._find(state[self.name], nodes, rows)
+        claims: PodClaims = state[self.name]
+        found = claims.found = self._find(claims, nodes, rows)
         codes = found.unavailable * np.int8(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)
         for position, answer in enumerate(found.answers):
             if isinstance(answer, Refusal):
@@ -177,7 +179,8 @@ class DynamicResources:
         return codes
 
     def reasons(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Sequence[Reason]:
-        found = self._find(state[self.name], nodes, rows)
+        claims: PodClaims = state[self.name]
+        found = claims.found.at(rows)
         texts = np.array([_NOT_AVAILABLE if each else "" for each in found.unavailable.tolist()], dtype=object)
         for position, answer in enumerate(found.answers):
             if isinstance(answer, Refusal):
@@ -186,7 +189,7 @@ class DynamicResources:
                     text = f"node {node}: {text}"
                 elif answer.fails:
                     # It is told by the devices of this node. That is asked for one node alone, whose error counts.
-                    (again,) = self._ask(state[self.name], nodes, rows[position : position + 1])
+                    (again,) = self._ask(claims, nodes, rows[position : position + 1])
                     text = again.text if isinstance(again, Refusal) else text
                 texts[position] = text
         return [Reason(text, texts == text) for text in dict.fromkeys(texts.tolist()) if text]
@@ -205,14 +208,9 @@ class DynamicResources:
                 yield same_for_all(left, told(reason.text))
 
     def _find(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> Found:
-        """Return what the rows can give; what was found for them in this cycle is not searched again."""
-        found = claims.found
-        if found is not None and found.rows is rows:
-            return found
-        if found is not None and (places := _places(found.rows, rows)) is not None:
-            answers = [found.answers[place] for place in places.tolist()]
-            return Found(rows, answers, found.unavailable[places])
+        """Search the rows for devices, and for claims that have some and are not available there."""
         unavailable = np.zeros(len(rows), dtype=np.bool_)
+        claims.unavailable = kept_off = []
         for claim in claims.claims:
             allocation = claims.allocation(claim)
             if allocation is None:
@@ -225,9 +223,8 @@ class DynamicResources:
                 there[:] = False
             if not there.all():
                 unavailable |= ~there
-                claims.unavailable.append((claim, ~there))
-        claims.found = Found(rows, self._ask(claims, nodes, rows), unavailable)
-        return claims.found
+                kept_off.append((claim, rows[~there]))
+        return Found(rows, self._ask(claims, nodes, rows), unavailable)
 
     def _ask(self, claims: PodClaims, nodes: NodeTable, rows: Rows) -> Sequence[Answer | None]:
         allocator, seconds = self._cache.allocator(), self._filter_seconds
@@ -246,12 +243,13 @@ class DynamicResources:
             return _STATE_NOT_FOUND
         claims: PodClaims | None = state.get(self.name)
         if claims is not None and claims.unavailable and rejections.first is not None:
-            kept_off = rejections.first == [each.name for each in rejections.filters].index(self.name)
-            for position, answer in enumerate(self._find(claims, nodes, rejections.rows).answers):
-                kept_off[position] &= not isinstance(answer, Refusal)
+            number = [each.name for each in rejections.filters].index(self.name)
+            rejected = rejections.rows[rejections.first == number]
+            answers = zip(rejected.tolist(), claims.found.at(rejected).answers, strict=True)
+            kept_off = [row for row, answer in answers if not isinstance(answer, Refusal)]
             for claim, where in claims.unavailable:
                 is_its_own = all(each.uid == pod.uid for each in claim.status.reserved_for or ())
-                if claim.status.allocation is not None and is_its_own and (where & kept_off).any():
+                if claim.status.allocation is not None and is_its_own and np.isin(where, kept_off).any():
                     self._reservations.deallocate(claim)
                     return _DEALLOCATED
         if claims is not None and claims.extended is not None and claims.extended.left_over is not None:
@@ -266,7 +264,7 @@ class DynamicResources:
         if points is None and not any(map(has_alternatives, claims.claims)):
             return scores
         elsewhere = sum(score(each, allocation) for each in claims.claims if (allocation := claims.allocation(each)))
-        for position, answer in enumerate(self._find(claims, nodes, rows).answers):
+        for position, answer in enumerate(claims.found.at(rows).answers):
             if isinstance(answer, Grant):
                 value = elsewhere + sum(MOST_ALTERNATIVES - choice for choice in answer.choices())
                 if points is not None:
@@ -285,8 +283,7 @@ class DynamicResources:
         ((_, special),) = claims.parts(self._nodes, rows)
         special = None if isinstance(special, Refusal) else special
         if wanted := claims.wanted(special):
-            found = self._find(claims, self._nodes, rows)
-            answer = found.answers[0]
+            (answer,) = claims.found.at(rows).answers
             if not isinstance(answer, Grant):
                 return Status(Code.ERROR, ("claim allocation not found for node",))
             uids = (each.metadata.uid for each in wanted)
@@ -302,10 +299,3 @@ class DynamicResources:
     def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Exchange | None:
         """Return the writes of the pod's claims, and the waits until its devices are its own and ready."""
         return self._reservations.exchange(pod, node_name)
-
-
-def _places(known: Rows, rows: Rows) -> NDArray[np.intp] | None:
-    """Return where `rows` stand among rows in growing order; None if one of them is not there."""
-    places = np.searchsorted(known, rows)
-    there = places < len(known)
-    return places if there.all() and (known[places] == rows).all() else None
