@@ -17,6 +17,7 @@ from bayplan.shown_text import natural_key
 from bayplan.simulate.capacity import why_no_node
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.drain import ALONE, Allowances, cordoned, waiting_anew, why_it_stays
+from bayplan.simulate.released_claims import Claim, take_again
 from bayplan.simulate.simulator import Simulator
 
 _MILLION: Final = 1_000_000
@@ -34,8 +35,8 @@ class Rehearsal:
         self.nodes = simulator.cache.nodes
         self._budgets = [each for each in objects.looked_up if isinstance(each, PodDisruptionBudget)]
         self._allowances = Allowances(self._budgets)
-        self._moved: list[tuple[PodInfo, str]] = []
-        """Where pods were before they went elsewhere, on a node or on none."""
+        self._moved: list[tuple[PodInfo, str, Sequence[Claim]]] = []
+        """Where pods were before they went elsewhere, on a node or on none, and their claims as they were there."""
         self._closed: dict[str, Node] = {}
         """The nodes that are closed for a while, as they were."""
         simulator.add(replace(objects, pods=[_evicting_nobody(each) for each in objects.pods]))
@@ -95,33 +96,34 @@ class Rehearsal:
         As in preemption, all are taken away first, and then the most important of them come back if they can.
         """
         framework = self.simulator.frameworks[pod.pod.spec.scheduler_name]
+        # As it waits it names the claims that were made for it.
+        pod = self.simulator.queue.newest(pod.uid) or pod
         going = [each for each in self.pods_on(node) if self.obstacle(each, node) is None]
         going.sort(key=lambda each: (-each.priority, start_time(each)))
-        for each in going:
-            self.simulator.depart(each.uid)
+        claims = {each.uid: self.simulator.depart(each.uid) for each in going}
         fits = node in self.simulator.cycle.feasible_nodes(pod, framework)
         for each in [*going] if fits else ():
-            self._put(each, node)
+            self._put(each, node, claims[each.uid])
             if node in self.simulator.cycle.feasible_nodes(pod, framework):
                 going.remove(each)
             else:
                 self.simulator.depart(each.uid)
         for each in going:
-            self._put(each, node)
+            self._put(each, node, claims[each.uid])
         return going if fits else None
 
     def move(self, pod: PodInfo, node: str) -> Move | Obstacle:
         """Evict the pod, and have the engine decide where the one goes that is made in its place."""
         budgets = self._allowances.asked_by(pod)
         waits_for = None if not budgets or self._allowances.take(budgets[0]) else budgets[0]
-        self._moved.append((pod, node))
-        self.simulator.depart(pod.uid)
+        claims = self.simulator.depart(pod.uid)
+        self._moved.append((pod, node, claims))
         self.simulator.add(ClusterObjects(pods=[_evicting_nobody(PodInfo(waiting_anew(pod.pod)))]))
         reason = self._decide(pod.uid)
         found = self.simulator.cache.node_of(pod.uid)
         if found is None:
             # Nobody would evict it.
-            self._put(pod, node)
+            self._put(pod, node, claims)
             return Obstacle(node, pod.namespace, pod.name, pod.uid, reason)
         return Move(pod.namespace, pod.name, pod.uid, node, found, waits_for)
 
@@ -142,12 +144,13 @@ class Rehearsal:
             if step.pod.uid == uid:
                 reason = why_no_node(step.outcome) if isinstance(step.outcome, FitError) else step.message or reason
             elif isinstance(step.outcome, Placement):
-                self._moved.append((step.pod, ""))
+                self._moved.append((step.pod, "", ()))
         return reason
 
-    def _put(self, pod: PodInfo, node: str) -> None:
-        """Have the pod be on the node, wherever it is, or wait where that is none."""
-        self.simulator.depart(pod.uid)
+    def _put(self, pod: PodInfo, node: str, claims: Sequence[Claim]) -> None:
+        """Have the pod be on the node with these claims, wherever it is, or wait where that is none."""
+        left = self.simulator.depart(pod.uid)
+        take_again(self.simulator.cache.listers, pod, claims if node else left, waits=not node)
         spec = structs.replace(pod.pod.spec, node_name=node)
         self.simulator.add(ClusterObjects(pods=[PodInfo(structs.replace(pod.pod, spec=spec))]))
 

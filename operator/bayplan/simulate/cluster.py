@@ -34,9 +34,10 @@ from bayplan.simulate.cluster_objects import ClusterObjects, SharedParts, Skippe
 from bayplan.simulate.controllers import MAX_PODS, OwnedPods, workload_key
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
-from bayplan.simulate.looked_up import SOURCES, looked_up, on_nodes, pod_groups, released
+from bayplan.simulate.looked_up import SOURCES, looked_up, pod_groups
 from bayplan.simulate.making import Making
 from bayplan.simulate.refusals import DEFAULT_NAMESPACE, AdmissionError, GeneratedNames
+from bayplan.simulate.released_claims import on_nodes, released
 from bayplan.simulate.validation import NOTHING_CHECKED, Validation
 from bayplan.simulate.workloads import AUTOSCALERS, WORKLOADS, Autoscaler, Workload, autoscaled, completed, template_of
 

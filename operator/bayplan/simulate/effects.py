@@ -3,7 +3,8 @@
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from typing import Final, TypeVar
 
 from msgspec import structs
 
@@ -11,16 +12,26 @@ from bayplan.api.objects import Condition, Pod
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
-from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE
+from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    ActionType,
+    EventResource,
+    cluster_event,
+)
 from bayplan.plugins.preemption.victims import Budgets
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import condition_message
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated, Reserved, Result, return_to_queue
 from bayplan.scheduler.group_attempts import GroupNominated
+from bayplan.simulate.released_claims import ClaimFollower, release
 from bayplan.simulate.report import AttemptReport, PodReport
 from bayplan.simulate.step import Step
 
 _POD_SCHEDULED: Final = "PodScheduled"
+_CLAIM_UPDATE: Final = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
+_CLAIM_DELETE: Final = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
+_T = TypeVar("_T")
 
 
 def with_status(pod: Pod, nomination: str | None, condition: tuple[str, str] | None = None) -> Pod:
@@ -74,6 +85,7 @@ class Effects:
     def __post_init__(self) -> None:
         self._budget_lister = self.cache.listers.of(PodDisruptionBudget)
         self._budgets = Budgets(self._budget_lister, as_evicted=True)
+        self._claims = ClaimFollower(self.cache.listers)
 
     def perform(self, attempt: Result) -> Step:
         """Have everything happen that follows from an attempt; the step that it was."""
@@ -109,6 +121,16 @@ class Effects:
             self._evict(victim, nominated.lead)
         self.queue.preempting.end(nominated.group.key)
 
+    def changing_claims(self, change: Callable[[], _T]) -> _T:
+        """Do what changes claims, and wake the pods that a claim may help which is changed by that."""
+        self._claims.follow()
+        result = change()
+        for before, now in self._claims.follow():
+            if before is not None:
+                self.changed()
+                self.queue.move_all(_CLAIM_DELETE if now is None else _CLAIM_UPDATE, before, now)
+        return result
+
     def _write_status(self, pod: PodInfo, nomination: str | None, condition: tuple[str, str] | None = None) -> None:
         """Hand a pod back to the queue as it is once `bayplan run` has written this on it; see `with_status`."""
         # The scheduler itself reads of a status only the nomination.
@@ -128,6 +150,7 @@ class Effects:
         if report is not None:
             report.attempts.append(AttemptReport(None, None, [], f"evicted to make room for {preemptor.key}", 0))
         self.queue.move_all(ASSIGNED_POD_DELETE, victim, None)
+        self.changing_claims(partial(release, self.cache.listers, victim))
 
     def _charge_budgets(self, victim: PodInfo) -> None:
         """Have the budgets that cover the pod allow one disruption less, as the API server does."""

@@ -1,6 +1,6 @@
 """What the API server and controllers make of what plugins look up, of claims and of pod groups, from a file."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TypeVar, cast
 
@@ -12,12 +12,11 @@ from bayplan.api.claim_objects import (
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
-    ResourceClaimStatus,
     ResourceClaimTemplate,
 )
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import CRD_POD_GROUPS, POD_GROUPS, Resource, resource_of
-from bayplan.api.meta_objects import OwnerReference, Quantity, controller_of
+from bayplan.api.meta_objects import OwnerReference, Quantity
 from bayplan.api.objects import PodResourceClaimStatus
 from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.storage_objects import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass
@@ -191,7 +190,6 @@ def _stored(obj: PodGroupObject, source: GroupSource, priority_of: Callable[[str
 
 
 _CLAIM = Decoder(PersistentVolumeClaim)
-_CLAIMS = (ResourceClaim, PersistentVolumeClaim)
 
 
 def with_claims(listers: Listers, pods: Sequence[PodInfo]) -> list[PodInfo]:
@@ -200,35 +198,10 @@ def with_claims(listers: Listers, pods: Sequence[PodInfo]) -> list[PodInfo]:
     return [_with_device_claims(listers, info) if info.pod.spec.resource_claims else info for info in pods]
 
 
-def on_nodes(pods: Iterable[PodInfo]) -> set[str]:
-    """Return the UIDs of the pods that are on a node, whether they have ended or not."""
-    return {pod.uid for pod in pods if pod.pod.spec.node_name}
-
-
-def released(objects: Iterable[NamedObject], gone: Collection[str]) -> list[NamedObject]:
-    """Return what plugins look up as it is once the pods of these UIDs have left their nodes.
-
-    Claims that were made for them are gone. A claim on devices that nobody uses any more has given them back. Upstream:
-    pkg/controller/resourceclaim/controller.go syncClaim, and the garbage collector.
-    """
-    if not gone:
-        return list(objects)
-    left = (each for each in objects if not (isinstance(each, _CLAIMS) and _is_of(each, gone)))
-    return [_released(each, gone) if isinstance(each, ResourceClaim) else each for each in left]
-
-
-def _is_of(claim: ResourceClaim | PersistentVolumeClaim, pods: Collection[str]) -> bool:
-    owner = controller_of(claim.metadata)
-    return owner is not None and owner.kind == "Pod" and owner.uid in pods
-
-
-def _released(claim: ResourceClaim, gone: Collection[str]) -> ResourceClaim:
-    users = claim.status.reserved_for or ()
-    left = [each for each in users if each.uid not in gone]
-    if len(left) == len(users):
-        return claim
-    status = structs.replace(claim.status, reserved_for=left) if left else ResourceClaimStatus()
-    return structs.replace(claim, status=status)
+def claim_names(pod: PodInfo) -> Iterable[str]:
+    """Return the names of the pod's claims on devices, each once, as far as they are known."""
+    entries = (*(pod.pod.spec.resource_claims or ()), *(pod.pod.status.resource_claim_statuses or ()))
+    return dict.fromkeys(each.resource_claim_name for each in entries if each.resource_claim_name)
 
 
 def allocations(listers: Listers, pod: PodInfo) -> dict[str, ClaimReport]:
@@ -236,9 +209,8 @@ def allocations(listers: Listers, pod: PodInfo) -> dict[str, ClaimReport]:
 
     The one that stands for extended resources is called `<extended-resources>`.
     """
-    claims, made = listers.of(ResourceClaim), pod.pod.status.resource_claim_statuses or ()
-    named = [each.resource_claim_name for each in (*(pod.pod.spec.resource_claims or ()), *made)]
-    found = {name: claims.get(f"{pod.namespace}/{name}") for name in named if name}
+    claims = listers.of(ResourceClaim)
+    found = {name: claims.get(f"{pod.namespace}/{name}") for name in claim_names(pod)}
     found[NOT_NAMED_YET] = claims.get(f"{pod.namespace}/{assumed_name(pod)}")
     return {
         name: ClaimReport(

@@ -16,7 +16,7 @@ from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.drain import why_it_stays
-from bayplan.simulate.looked_up import released
+from bayplan.simulate.released_claims import released
 from bayplan.simulate.report import Repack
 from bayplan.simulate.simulator import Simulator
 

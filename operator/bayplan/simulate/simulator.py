@@ -3,11 +3,12 @@
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
-from bayplan.api.claim_objects import ResourceClaim, ResourceClaimTemplate
+from bayplan.api.claim_objects import ResourceClaimTemplate
 from bayplan.api.objects import Node
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.group_members import GroupSource
@@ -18,12 +19,9 @@ from bayplan.framework.cluster_event import (
     ASSIGNED_POD_DELETE,
     NODE_ADD,
     NODE_DELETE,
-    ActionType,
-    EventResource,
-    cluster_event,
     node_changes,
 )
-from bayplan.framework.status import Afterwards, Exchange
+from bayplan.framework.status import Afterwards
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
@@ -38,14 +36,13 @@ from bayplan.simulate.admission import created_at, latest_times
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.effects import Effects
 from bayplan.simulate.looked_up import allocations, with_claims
+from bayplan.simulate.released_claims import Claim, release
 from bayplan.simulate.report import PodReport, Report
 from bayplan.simulate.step import UNREAD, Given, Reader, Reading, Step, gated_report, pod_report
 
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS_WITHOUT_CHANGE: Final = 20
-_CLAIM_UPDATE: Final = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.UPDATE)
-_CLAIM_DELETE: Final = cluster_event(EventResource.RESOURCE_CLAIM, ActionType.DELETE)
 _MOST_TRACES: Final = 64
 """Of how many members of a group the verdicts of all nodes are told: they are there all at once."""
 
@@ -100,7 +97,7 @@ class Simulator:
             self.cache.listers,
             nominator,
             lambda: self._moment,
-            afterwards=Afterwards(self._perform),
+            afterwards=Afterwards(lambda exchange: self._effects.changing_claims(exchange.assume)),
             groups=self.groups,
         )
         self._now = 0.0
@@ -193,10 +190,14 @@ class Simulator:
         self._changed()
         self.queue.flush(seconds)
 
-    def depart(self, uid: str) -> None:
-        """Have a pod go, whether it has a node or waits: its room is free, and no report tells of it any more."""
+    def depart(self, uid: str) -> Sequence[Claim]:
+        """Have a pod go, whether it has a node or waits: its room is free, and no report tells of it any more.
+
+        Its claims are as controllers leave them; returned is how they were.
+        """
         # The version with the node is what tells waiting pods that room is there now.
         placed = self.cache.pod(uid)
+        gone = placed or self._pending.get(uid)
         self.queue.delete(uid)
         if placed is not None:
             self.cache.remove_pod(uid)
@@ -204,6 +205,7 @@ class Simulator:
         self._pending.pop(uid, None)
         self._reports.pop(uid, None)
         self._changed()
+        return () if gone is None else self._effects.changing_claims(partial(release, self.cache.listers, gone))
 
     def remove_node(self, node: Node) -> None:
         """Have a node go."""
@@ -249,16 +251,6 @@ class Simulator:
         step = self._follow_up(attempt)
         self.seconds += self._clock() - started
         return self._reported(step)
-
-    def _perform(self, exchange: Exchange) -> None:
-        """Do at once what a plugin asks for, and wake the pods that a claim may help which is changed by that."""
-        claims = self.cache.listers.of(ResourceClaim)
-        before = dict(claims.objects)
-        exchange.assume()
-        for key, claim in before.items():
-            if (now := claims.get(key)) is not claim:
-                self._changed()
-                self.queue.move_all(_CLAIM_DELETE if now is None else _CLAIM_UPDATE, claim, now)
 
     def _wait_for_groups(self) -> bool:
         """Let the back-off of groups pass, if something happened since their rounds; whether it was done."""
