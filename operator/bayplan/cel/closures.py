@@ -1,13 +1,14 @@
 """Closures that work out values: what operators, members, literals and calls become."""
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any, Final
 
 from bayplan.cel.errors import EvaluationError, LimitExceededError, StoppedError, no_overload
 from bayplan.cel.functions import Definition
 from bayplan.cel.macros import DEVICE, GO_NAMES, STEPS, Code, Frame
 from bayplan.cel.numbers import Uint
-from bayplan.cel.operators import BINARY, calculate, negated
+from bayplan.cel.operators import calculate, negated
 from bayplan.cel.semver import Semver
 from bayplan.cel.values import (
     NOTHING,
@@ -51,26 +52,19 @@ def failure(message: str) -> Code:
 
 def field_of_device(name: str) -> Code:
     """Return what reads a field of the device."""
-    return lambda frame: getattr(frame[DEVICE], name)
+    read = attrgetter(name)
+    return lambda frame: read(frame[DEVICE])
 
 
 def attribute(section: str, domain: str, identifier: str) -> Code:
     """Return what reads one attribute or capacity of the device."""
-    message = f"no such key: {identifier}"
-    if section == "attributes":
+    read = attrgetter(section)
 
-        def run(frame: Frame) -> Any:
-            value = frame[0].attributes[domain].get(identifier, NOTHING)
-            if value is NOTHING:
-                raise EvaluationError(message)
-            return value
-    else:
-
-        def run(frame: Frame) -> Any:
-            value = frame[0].capacity[domain].get(identifier, NOTHING)
-            if value is NOTHING:
-                raise EvaluationError(message)
-            return value
+    def run(frame: Frame) -> Any:
+        value = read(frame[DEVICE])[domain].get(identifier, NOTHING)
+        if value is NOTHING:
+            raise EvaluationError(f"no such key: {identifier}")
+        return value
 
     return run
 
@@ -97,18 +91,6 @@ _KEYS: Final = frozenset((bool, int, Uint, float, str))
 
 def equality(left: Code, right: Code, *, negative: bool) -> Code:
     """Return == or !=. Without an answer the one is an error and the other true."""
-    if isinstance(right, Constant) and type(right.value) is str and not negative:
-        text = right.value
-
-        def same_text(frame: Frame) -> bool:
-            value = left(frame)
-            if type(value) is str:
-                return bool(value == text)
-            if equal(value, text) is None:
-                raise no_overload()
-            return False
-
-        return same_text
 
     def run(frame: Frame) -> bool:
         same = equal(left(frame), right(frame))
@@ -162,45 +144,19 @@ def membership(value: Code, container: Code) -> Code:
     if constant == []:
         return Constant(False, literal=False)
     if type(constant) is list and all(type(each) in _HASHED for each in constant):
-        texts = frozenset(each for each in constant if type(each) is str)
-        others = [each for each in constant if type(each) is not str]
 
         def one_of(frame: Frame) -> bool:
             found = value(frame)
             if type(found) is Semver:
                 # Upstream looks for it in a hash table, where a version cannot be.
                 raise StoppedError("internal error: runtime error: hash of unhashable type cel.Semver")
-            return found in texts if type(found) is str else contains(others, found)
+            return contains(constant, found)
 
         return one_of
 
     def run(frame: Frame) -> bool:
         found = value(frame)
         return contains(container(frame), found)
-
-    return run
-
-
-def logic(terms: tuple[Code, ...], *, decisive: bool) -> Code:
-    """Return a chain of ||, which one true term decides, or of &&, which one false one does."""
-
-    def run(frame: Frame) -> bool:
-        problem: EvaluationError | None = None
-        for term in terms:
-            try:
-                value = term(frame)
-            except StoppedError:
-                raise
-            except EvaluationError as error:
-                problem = problem or error
-                continue
-            if value is decisive:
-                return bool(value)
-            if type(value) is not bool:
-                problem = problem or no_overload()
-        if problem is not None:
-            raise problem
-        return not decisive
 
     return run
 
@@ -238,12 +194,9 @@ def opposite(value: Code) -> Code:
 
 def arithmetic(name: str, left: Code, right: Code) -> Code:
     """Return + - * / or %. What makes a text or list longer takes steps for its length."""
-    kinds = BINARY[name]
 
     def run(frame: Frame) -> Any:
-        first, second = left(frame), right(frame)
-        found = kinds.get((type(first), type(second)))
-        result = found(first, second) if found is not None else calculate(name, first, second)
+        result = calculate(name, left(frame), right(frame))
         if type(result) is str or type(result) is list:
             spend(frame, len(result))
         return result
@@ -264,23 +217,7 @@ def spend(frame: Frame, length: int) -> None:
 
 def call(definition: Definition, arguments: tuple[Code, ...], *, repeated: bool) -> Code:
     """Return the call of a function; `repeated`, in a loop, takes steps for the length of its first argument."""
-    by_types, chosen = definition.by_types, definition.chosen
-    if len(arguments) == 1 and not repeated:
-        (only,) = arguments
-
-        def call_one(frame: Frame) -> Any:
-            value = only(frame)
-            return (by_types.get((type(value),)) or chosen(value))(value)
-
-        return call_one
-    if len(arguments) == 2 and not repeated:
-        left, right = arguments
-
-        def call_two(frame: Frame) -> Any:
-            first, second = left(frame), right(frame)
-            return (by_types.get((type(first), type(second))) or chosen(first, second))(first, second)
-
-        return call_two
+    chosen = definition.chosen
 
     def run(frame: Frame) -> Any:
         values = [each(frame) for each in arguments]
@@ -302,12 +239,9 @@ def listed(items: tuple[Code, ...], optional: frozenset[int]) -> Code:
         for place, item in enumerate(items):
             value = item(frame)
             if place in optional:
-                if type(value) is not Option:
-                    raise EvaluationError(f"cannot initialize optional list element from non-optional value {value}")
-                if value.value is NOTHING:
-                    continue
-                value = value.value
-            found.append(value)
+                value = _given(value, "list element")
+            if value is not NOTHING:
+                found.append(value)
         return found
 
     return run
@@ -321,12 +255,16 @@ def mapping(entries: tuple[tuple[Code, Code], ...], optional: frozenset[int]) ->
         for place, (key_code, value_code) in enumerate(entries):
             key, value = key_of(key_code(frame)), value_code(frame)
             if place in optional:
-                if type(value) is not Option:
-                    raise EvaluationError(f"cannot initialize optional entry '{key}' from non-optional value {value}")
-                if value.value is NOTHING:
-                    continue
-                value = value.value
-            found[key] = value
+                value = _given(value, f"entry '{key}'")
+            if value is not NOTHING:
+                found[key] = value
         return found
 
     return run
+
+
+def _given(value: Any, what: str) -> Any:
+    """What an optional part of a literal has, or NOTHING."""
+    if type(value) is not Option:
+        raise EvaluationError(f"cannot initialize optional {what} from non-optional value {value}")
+    return value.value

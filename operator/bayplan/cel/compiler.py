@@ -208,8 +208,6 @@ class Compiler:
         if name not in _OPERATORS:
             return None
         codes = tuple(map(self.code, node.args))
-        if name in ("_&&_", "_||_"):
-            return closures.logic(codes, decisive=name == "_||_")
         return _OPERATORS[name](name, codes)
 
     @contextmanager
@@ -254,8 +252,8 @@ def _text_of(node: Node) -> str | None:
 
 
 _OPERATORS: Final[dict[str, Callable[[str, tuple[Code, ...]], Code]]] = {
-    "_&&_": lambda _, codes: closures.logic(codes, decisive=False),
-    "_||_": lambda _, codes: closures.logic(codes, decisive=True),
+    "_&&_": lambda _, codes: macros.logic(lambda _: codes, decisive=False),
+    "_||_": lambda _, codes: macros.logic(lambda _: codes, decisive=True),
     "_?_:_": lambda _, codes: closures.choice(*codes),
     "!_": lambda _, codes: closures.complement(*codes),
     "-_": lambda _, codes: closures.opposite(*codes),

@@ -22,7 +22,8 @@ _ESCAPE = re.compile(
     |u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|(?P<wrong>))""",
     re.VERBOSE,
 )
-_PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+"""What a letter behind a backslash stands for."""
 _SURROGATES = range(0xD800, 0xE000)
 
 
@@ -123,7 +124,7 @@ _BYTES = 0x10FF00
 
 def _unescaped(match: re.Match[str], *, is_bytes: bool) -> str:
     if (plain := match["plain"]) is not None:
-        return _PLAIN.get(plain, plain)
+        return PLAIN.get(plain, plain)
     if (octet := match["hex"] or match["octal"]) is not None:
         code = int(octet, 16 if match["hex"] else 8)
         return chr(code + _BYTES) if is_bytes else chr(code)

@@ -45,12 +45,13 @@ def _has(scope: Scope, node: Call) -> Code:
 
 def _quantifier(scope: Scope, node: Call) -> Code:
     elements, (body,), _ = scope.loop(node, len(node.args) - 1)
-    return macros.quantifier(elements, body, decisive=_QUANTIFIERS[node.name])
+    return macros.logic(lambda frame: (body for _ in elements(frame)), decisive=_QUANTIFIERS[node.name])
 
 
 def _exists_one(scope: Scope, node: Call) -> Code:
-    elements, (condition,), _ = scope.loop(node, len(node.args) - 1)
-    return macros.accumulation(elements, condition, None, macros.Counted)
+    elements, (condition,), places = scope.loop(node, len(node.args) - 1)
+    found = macros.accumulation(elements, condition, macros.variable(places[0]), macros.Listed)
+    return lambda frame: len(found(frame)) == 1
 
 
 def _filter(scope: Scope, node: Call) -> Code:

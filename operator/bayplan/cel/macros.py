@@ -1,6 +1,6 @@
 """What the macros do: loops over lists and maps, and names for values."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from bayplan.cel.errors import EvaluationError, LimitExceededError, StoppedError, no_overload
@@ -65,14 +65,14 @@ def _elements(value: Any, *, two: bool) -> Iterator[tuple[Any, Any]]:
     )
 
 
-def quantifier(elements: Loop, body: Code, *, decisive: bool) -> Code:
-    """Return exists(), for which one true `body` decides, or all(), for which one false does."""
+def logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
+    """Return || or exists(), which one true term decides, or && or all(), which one false one does."""
 
     def run(frame: Frame) -> bool:
         problem: EvaluationError | None = None
-        for _ in elements(frame):
+        for term in terms(frame):
             try:
-                value = body(frame)
+                value = term(frame)
             except StoppedError:
                 raise
             except EvaluationError as error:
@@ -89,10 +89,10 @@ def quantifier(elements: Loop, body: Code, *, decisive: bool) -> Code:
     return run
 
 
-def accumulation(elements: Loop, condition: Code | None, body: Code | None, collected: Callable[[], Any]) -> Code:
+def accumulation(elements: Loop, condition: Code | None, body: Code, collected: Callable[[], Any]) -> Code:
     """Return the loop that collects what `body` gives where `condition` holds.
 
-    `collected` makes the empty result: see `Listed`, `Counted` and `Mapped`. An error ends nothing: upstream's is the
+    `collected` makes the empty result: see `Listed` and `Mapped`. An error ends nothing: upstream's is the
     last of the condition, or the first of the body.
     """
 
@@ -112,7 +112,7 @@ def accumulation(elements: Loop, condition: Code | None, body: Code | None, coll
             if not chosen or problem is not None:
                 continue
             try:
-                result.take(body(frame) if body is not None else None, frame)
+                result.take(body(frame), frame)
             except StoppedError:
                 raise
             except EvaluationError as error:
@@ -138,21 +138,6 @@ class Listed:
         """Return the list."""
         sized(len(self._items))
         return self._items
-
-
-class Counted:
-    """Whether a loop gave exactly one: exists_one()."""
-
-    def __init__(self) -> None:
-        self._count = 0
-
-    def take(self, _item: Any, _frame: Frame) -> None:
-        """Count one."""
-        self._count += 1
-
-    def value(self) -> bool:
-        """Return whether it is one."""
-        return self._count == 1
 
 
 class Mapped:

@@ -1,5 +1,8 @@
 """Parses an expression by the precedence of its operators."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from bayplan.cel.errors import CompileError
 from bayplan.cel.lexer import Token, number, problem_at, tokens
 from bayplan.cel.syntax import Call, Index, ListOf, Literal, MapOf, Name, Node, Select
@@ -13,27 +16,13 @@ DEEPEST = 96
 _BINARY = {"||": 1, "&&": 2}
 _BINARY |= dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), 3)
 _BINARY |= dict.fromkeys("+-", 4) | dict.fromkeys("*/%", 5)
+_Part = TypeVar("_Part")
 _TERNARY = 0
 _UNARY = 6
 _RESERVED = frozenset(
     [
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
+        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
+        *("namespace", "return", "var", "void", "while"),
     ]
 )
 _CONSTANTS = {"true": True, "false": False, "null": None}
@@ -179,30 +168,30 @@ class _Parser:
             self.expect("sign", ",")
 
     def _list(self, at: int) -> Node:
-        items: list[Node] = []
-        optional: set[int] = set()
-        while not self._accept("]"):
-            if self._accept("?"):
-                optional.add(len(items))
-            items.append(self.expression(_TERNARY))
-            if not self._accept(","):
-                self.expect("sign", "]")
-                break
-        return ListOf(tuple(items), frozenset(optional), at)
+        items, optional = self._parts("]", lambda: self.expression(_TERNARY))
+        return ListOf(items, optional, at)
 
     def _map(self, at: int) -> Node:
-        entries: list[tuple[Node, Node]] = []
+        entries, optional = self._parts("}", self._entry)
+        return MapOf(entries, optional, at)
+
+    def _entry(self) -> tuple[Node, Node]:
+        key = self.expression(_TERNARY)
+        self.expect("sign", ":")
+        return key, self.expression(_TERNARY)
+
+    def _parts(self, end: str, part: Callable[[], _Part]) -> tuple[tuple[_Part, ...], frozenset[int]]:
+        """The parts of a literal up to its end, and the places of those with a question mark."""
+        found: list[_Part] = []
         optional: set[int] = set()
-        while not self._accept("}"):
+        while not self._accept(end):
             if self._accept("?"):
-                optional.add(len(entries))
-            key = self.expression(_TERNARY)
-            self.expect("sign", ":")
-            entries.append((key, self.expression(_TERNARY)))
+                optional.add(len(found))
+            found.append(part())
             if not self._accept(","):
-                self.expect("sign", "}")
+                self.expect("sign", end)
                 break
-        return MapOf(tuple(entries), frozenset(optional), at)
+        return tuple(found), frozenset(optional)
 
     def expect(self, kind: str, text: str) -> None:
         token = self._take()

@@ -7,6 +7,7 @@ import re2
 
 from bayplan.cel.errors import EvaluationError
 from bayplan.cel.functions import define
+from bayplan.cel.lexer import PLAIN
 from bayplan.cel.values import sized
 
 _REGEX: Final = re2.Options()
@@ -29,19 +30,7 @@ _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002"
 _SPACE += "\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _UPPER = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
-_ESCAPES = str.maketrans(
-    {
-        "\a": "\\a",
-        "\b": "\\b",
-        "\f": "\\f",
-        "\n": "\\n",
-        "\r": "\\r",
-        "\t": "\\t",
-        "\v": "\\v",
-        "\\": "\\\\",
-        '"': '\\"',
-    }
-)
+_ESCAPES = str.maketrans({char: f"\\{letter}" for letter, char in (*PLAIN.items(), *zip('\\"', '\\"', strict=True))})
 
 define("string.contains(string): bool", complaint="")(lambda text, part: part in text)
 define("string.startsWith(string): bool", complaint="")(str.startswith)
