@@ -19,7 +19,7 @@ def read(pod: Pod) -> Pod:
 def test_pods_of_one_template_share_containers_labels_and_tolerations() -> None:
     parts = SharedParts()
     template = {"labels": {"app": "a"}, "cpu": "1", "node_selector": {"disk": "ssd"}}
-    first, second = (parts.share(read(make_pod(name, node=name, **template))) for name in ("a", "b"))
+    first, second = (parts.of(read(make_pod(name, node=name, **template))) for name in ("a", "b"))
     assert second.spec.containers is first.spec.containers
     assert second.metadata.labels is first.metadata.labels
     assert second.spec.node_selector is first.spec.node_selector
@@ -42,12 +42,18 @@ def test_a_pod_is_equal_to_what_it_was(shapes: list[Shape]) -> None:
     parts = SharedParts()
     for number, shape in enumerate(shapes):
         pod = make_pod(f"p{number}", cpu=shape.cpu, labels=shape.labels, node_selector=shape.node_selector)
-        assert msgspec.json.encode(parts.share(read(pod))) == msgspec.json.encode(read(pod))
+        assert msgspec.json.encode(parts.of(read(pod))) == msgspec.json.encode(read(pod))
 
 
 def test_what_many_made_up_pods_have_does_not_fill_the_memory() -> None:
     parts = SharedParts()
-    first, *_ = [parts.share(make_pod(labels={"app": f"{number}-" + "x" * 500})) for number in range(3000)]
-    assert parts.share(read(first)).metadata.labels is not first.metadata.labels
-    large = [parts.share(read(make_pod(labels={"app": "x" * 10_000}))) for _ in range(2)]
+    first, *_ = [parts.of(make_pod(labels={"app": f"{number}-" + "x" * 500})) for number in range(3000)]
+    assert parts.of(read(first)).metadata.labels is not first.metadata.labels
+    large = [parts.of(read(make_pod(labels={"app": "x" * 10_000}))) for _ in range(2)]
     assert large[0].metadata.labels is not large[1].metadata.labels
+
+
+def test_what_cannot_be_written_as_bytes_is_left_as_it_is() -> None:
+    pod = make_pod("p", labels={"app": "\ud800"})
+    assert SharedParts().of(pod) is pod
+    assert pod.metadata.labels == {"app": "\ud800"}

@@ -1,8 +1,9 @@
-"""Parts of pods that are equal and large, held once."""
+"""Parts of pods that are equal, held once."""
 
-from typing import Any, Final, TypeVar
+import sys
+from typing import Final
 
-from msgspec.structs import replace
+from msgspec.structs import force_setattr
 
 from bayplan.api.objects import Pod
 from bayplan.cache.recently_used import RecentlyUsed
@@ -11,46 +12,42 @@ from bayplan.cache.resources import encoded
 _KEPT_BYTES: Final = 2**20
 """How many bytes the parts that are known have together, as encoded: of some thousand templates."""
 _LARGEST: Final = 8192
-
-T = TypeVar("T")
+"""Parts that are longer, in encoded bytes, are not looked for: many of them alike are rare."""
+_SHARED: Final = {
+    "metadata": ("labels", "owner_references"),
+    "spec": (
+        *("containers", "init_containers", "tolerations", "node_selector"),
+        *("affinity", "topology_spread_constraints", "volumes"),
+    ),
+    "status": ("conditions", "container_statuses", "init_container_statuses"),
+}
+_NAMES: Final = (("metadata", "namespace"), ("spec", "scheduler_name"), ("spec", "node_name"), ("status", "phase"))
+"""Texts that thousands of pods have."""
 
 
 class SharedParts:
-    """Has pods of one template share what it gives them; the watch of pods on nodes relies on it.
+    """Has pods share what their template gives them; the watch of pods on nodes and simulations of files rely on it.
 
     Of a pod of the usual size that is two thirds, and most pods are of few templates. Nobody changes a part in place.
     """
 
     def __init__(self) -> None:
-        self._parts: RecentlyUsed[tuple[str, bytes], Any] = RecentlyUsed(_KEPT_BYTES, lambda key, _: len(key[1]))
+        self._known: RecentlyUsed[tuple[str, bytes], object] = RecentlyUsed(_KEPT_BYTES, lambda key, _: len(key[1]))
 
-    def share(self, pod: Pod) -> Pod:
-        """Return an equal pod with parts of those before it."""
-        meta, spec, one = pod.metadata, pod.spec, self._one
-        return replace(
-            pod,
-            metadata=replace(meta, labels=one("labels", meta.labels), owner_references=one("o", meta.owner_references)),
-            spec=replace(
-                spec,
-                node_selector=one("node_selector", spec.node_selector),
-                affinity=one("affinity", spec.affinity),
-                tolerations=one("tolerations", spec.tolerations),
-                containers=one("containers", spec.containers),
-                init_containers=one("init_containers", spec.init_containers),
-                topology_spread_constraints=one("t", spec.topology_spread_constraints),
-                volumes=one("volumes", spec.volumes),
-            ),
-        )
-
-    def _one(self, name: str, part: T) -> T:
-        """Return the first part of that name that is equal, as its encoding tells."""
-        if not part:
-            return part
-        written = encoded(part, largest=_LARGEST)
-        if written is None:
-            return part
-        known: T | None = self._parts.get((name, written))
-        if known is None:
-            self._parts.put((name, written), part)
-            return part
-        return known
+    def of(self, pod: Pod) -> Pod:
+        """Return the pod, which nobody else knows yet, with its parts replaced by equal ones that other pods have."""
+        for name, parts in _SHARED.items():
+            struct = getattr(pod, name)
+            for part in parts:
+                held = getattr(struct, part)
+                written = encoded(held, largest=_LARGEST) if held else None
+                if written is None:
+                    continue
+                if (known := self._known.get((part, written))) is None:
+                    self._known.put((part, written), held)
+                else:
+                    force_setattr(struct, part, known)
+        for name, text in _NAMES:
+            struct = getattr(pod, name)
+            force_setattr(struct, text, sys.intern(getattr(struct, text)))
+        return pod

@@ -239,7 +239,7 @@ class Watches:
                 label="AssignedPod",
                 field_selector=selector,
                 on_recovered=on_recovered,
-                shared=SharedParts().share,
+                shared=SharedParts().of,
             ),
             *map(look_up, map(resource_of, cache.listers.wanted())),
         ]

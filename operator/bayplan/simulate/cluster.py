@@ -17,6 +17,7 @@ from bayplan.api.workload_objects import PodDisruptionBudget, PriorityClass
 from bayplan.cache.group_members import GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import node_allocatable
+from bayplan.cache.shared_parts import SharedParts
 from bayplan.config.errors import quote_unprintable
 from bayplan.shown_text import counted
 from bayplan.simulate.admission import Admission
@@ -30,7 +31,7 @@ from bayplan.simulate.changes import (
     references,
     refused_by_node,
 )
-from bayplan.simulate.cluster_objects import ClusterObjects, SharedParts, SkippedPod
+from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, OwnedPods, workload_key
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained

@@ -1,18 +1,13 @@
-"""What a simulation works on, whether it was read from files or made up, and what its pods share."""
+"""What a simulation works on, whether it was read from files or made up."""
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
-from msgspec.structs import force_setattr
-
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PriorityClass
 from bayplan.cache.group_members import GroupSource
 from bayplan.cache.listers import NamedObject
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.resources import encoded
 from bayplan.groups.pod_groups import PodGroup
 from bayplan.simulate.drain import DrainedNode
 
@@ -69,38 +64,3 @@ class ClusterObjects:
         """Whether there was no object at all, of whatever kind."""
         found = (self.nodes, self.pods, self.skipped, self.ignored_kinds, self.looked_up)
         return not (any(found) or self.others or self.priority_classes or self.pod_groups)
-
-
-_LARGEST: Final = 4096
-"""Parts that are longer, in encoded bytes, are not looked for: many of them alike are rare."""
-_SHARED: Final = {
-    "metadata": ("labels", "owner_references"),
-    "spec": (
-        *("containers", "init_containers", "tolerations", "node_selector"),
-        *("affinity", "topology_spread_constraints", "volumes"),
-    ),
-    "status": ("conditions", "container_statuses", "init_container_statuses"),
-}
-_NAMES: Final = (("metadata", "namespace"), ("spec", "scheduler_name"), ("spec", "node_name"), ("status", "phase"))
-"""Texts that thousands of pods have."""
-
-
-class SharedParts:
-    """Keeps one of each part that pods have; it grows by what is different in them, and goes with the reader."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, dict[bytes, object]] = {part: {} for parts in _SHARED.values() for part in parts}
-
-    def of(self, pod: Pod) -> Pod:
-        """Return the pod, which nobody else knows yet, with its parts replaced by equal ones that other pods have."""
-        for name, parts in _SHARED.items():
-            struct = getattr(pod, name)
-            for part in parts:
-                held = getattr(struct, part)
-                key = encoded(held, largest=_LARGEST) if held else None
-                if key is not None and (known := self._known[part].setdefault(key, held)) is not held:
-                    force_setattr(struct, part, known)
-        for name, text in _NAMES:
-            struct = getattr(pod, name)
-            force_setattr(struct, text, sys.intern(getattr(struct, text)))
-        return pod
