@@ -100,11 +100,14 @@ def test_a_seed_below_0_is_one_line_with_exit_code_2(capsys):
     assert "Invalid value for '--seed': -1 is not in the range x>=0" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["ci_fleet", "c" * 5000])
-def test_a_name_that_is_no_trace_is_one_line_with_those_that_are_made_up(capsys, name):
+@pytest.mark.parametrize(
+    ("name", "told"), [("ci_fleet", "ci_fleet"), ("c" * 5000, "ccc"), ("ci\nfleet", '"ci\\nfleet"')]
+)
+def test_a_name_that_is_no_trace_is_one_line_with_those_that_are_made_up(capsys, name, told):
     assert exit_code("replay", name) == 2
-    made_up = ", ".join(GENERATORS)
-    assert capsys.readouterr().err == f"{name}: neither a file nor a made-up trace, which are {made_up}\n"
+    problem = capsys.readouterr().err
+    assert problem.endswith(f"{told}: neither a file nor a made-up trace, which are {', '.join(GENERATORS)}\n")
+    assert problem.count("\n") == 1
 
 
 def test_a_file_that_cannot_be_written_is_one_line_that_names_it(capsys):

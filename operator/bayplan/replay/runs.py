@@ -16,7 +16,7 @@ from msgspec import structs
 
 from bayplan import __version__
 from bayplan.config.convert import to_effective_yaml
-from bayplan.config.errors import InputError
+from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.replay.generators import GENERATORS, generate
 from bayplan.replay.outcome import Outcome
@@ -121,7 +121,8 @@ def sources(name: str, *, seeds: int, hours: float, scale: float, hints: float |
     if name == STDIN:
         raise InputError("-: a trace is read more than once: give a file")
     if not os.path.exists(name):  # noqa: PTH110 - a name that is too long is no file, and no error of its own
-        raise InputError(f"{name}: neither a file nor a made-up trace, which are {', '.join(GENERATORS)}")
+        made_up = ", ".join(GENERATORS)
+        raise InputError(f"{quote_unprintable(name)}: neither a file nor a made-up trace, which are {made_up}")
     file = InputFile(name)
     text = read_file(file)
     source = TraceSource(name, _digest(text))
