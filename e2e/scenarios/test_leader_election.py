@@ -106,6 +106,8 @@ def test_one_leads_and_the_other_is_ready_and_writes_nothing(
     leader, standby = pair
     names = put_pods(client, "both", 20)
     wait_bound(client, "default", names)
+    # A bind is answered, and seen, a moment before its line is in the audit log.
+    wait_until(lambda: len(leader.binds(plane.audit_events())) >= 20, "the binds in the audit log")
     events = plane.audit_events()
     assert len(leader.binds(events)) == 20
     assert standby.writes(events) == []

@@ -23,14 +23,15 @@ NODES = 100
 REQUESTS = {"cpu": "100m", "memory": "64Mi"}
 
 
-def put_nodes(client: ApiClient) -> None:
+def put_nodes(client: ApiClient, count: int = NODES) -> None:
     """Room for 20 pods on each node, of which 20 fit exactly by CPU."""
-    client.create_all("nodes", [node(f"n{index:03}", cpu="2", memory="4Gi") for index in range(NODES)])
+    client.create_all("nodes", [node(f"n{index:03}", cpu="2", memory="4Gi") for index in range(count)])
 
 
-def put_pods(client: ApiClient, namespace: str, count: int) -> list[str]:
+def put_pods(client: ApiClient, namespace: str, count: int, first: int = 0) -> list[str]:
     """Creates pods and returns their UIDs."""
-    created = client.create_all("pods", (pod(f"p{index:04}", namespace, requests=REQUESTS) for index in range(count)))
+    names = (f"p{index:04}" for index in range(first, first + count))
+    created = client.create_all("pods", (pod(name, namespace, requests=REQUESTS) for name in names))
     return [one["metadata"]["uid"] for one in created]
 
 
@@ -51,7 +52,7 @@ def unfinished(pods: Objects) -> list[str]:
 def test_sigterm_finishes_the_binds_under_way_and_a_new_start_does_the_rest(
     client: ApiClient, namespace: str, run_bayplan: RunBayplan
 ) -> None:
-    put_nodes(client)
+    put_nodes(client, NODES + 10)
     uids = put_pods(client, namespace, 2000)
     with PodRecorder(client) as recorder:
         first = run_bayplan(configuration(), wait_ready=False, by_command=True)
@@ -65,7 +66,8 @@ def test_sigterm_finishes_the_binds_under_way_and_a_new_start_does_the_rest(
 
         recorder.catch_up()
         bound = set(recorder.bound_at())
-        assert 50 <= len(bound) < len(uids)
+        # All that were decided are bound, which may be every one on a fast machine.
+        assert 50 <= len(bound) <= len(uids)
         assert unfinished(client.list("pods", namespace)) == []
         scheduled = {
             f"{namespace}/{event['regarding']['name']}"
@@ -74,6 +76,7 @@ def test_sigterm_finishes_the_binds_under_way_and_a_new_start_does_the_rest(
         }
         assert scheduled == bound
 
+        uids += put_pods(client, namespace, 200, first=2000)
         second = run_bayplan(configuration(), wait_ready=False)
         wait_until_bound(recorder, len(uids))
         recorder.catch_up()
