@@ -217,6 +217,21 @@ async def test_a_member_deleted_in_mid_round_is_dropped_if_enough_are_left():
     assert scene.cache.node_of("a") is None
 
 
+async def test_the_room_of_a_member_deleted_in_mid_round_goes_to_the_others_in_the_next_one():
+    scene = GangScene(least=3)
+    scene.node(cpu="3")
+    scene.begin()
+    scene.go_on()
+    scene.pending.gone("a")
+    while not scene.go_on():
+        pass
+    scene.after(2)
+    scene.round()
+    await scene.dispatcher.run()
+    assert scene.statuses == [RoundStatus.UNSCHEDULABLE, RoundStatus.SCHEDULED]
+    assert scene.bound() == ["b", "c", "d"]
+
+
 @pytest.mark.parametrize("when", ["before its turn", "after its turn"])
 async def test_a_member_bound_by_hand_in_mid_round_counts_where_it_is(scene, when):
     scene.node(cpu="4")

@@ -288,7 +288,7 @@ class QueuedGroups:
         """Put the group back with the members that were handed back or came since (upstream: AddAttemptedPodGroup...).
 
         After a round that placed it, members that are left are tried at once. After another one it backs off, whatever
-        happens, and if it `waits` then until there are news, unless the group or a member is not as it was tried.
+        happens, and if it `waits` then until there are news, unless the group or its members are not as they were tried.
         """
         key, members = entity.group.key, entity.late
         entity.members, entity.late, entity.in_round = {}, {}, False
@@ -299,7 +299,8 @@ class QueuedGroups:
                 self._incomplete[key] = members
             return
         tried, entity.tried = entity.tried, {}
-        is_same = group is entity.group and all(tried.get(uid) is each.pod_info for uid, each in members.items())
+        # One that went may have held the room of those that are left.
+        is_same = group is entity.group and tried == {uid: each.pod_info for uid, each in members.items()}
         if not (waits and failed and is_same):
             entity.news_seen = None
         entity.group = group
