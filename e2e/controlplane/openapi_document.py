@@ -19,8 +19,10 @@ OPTIONS = ControlPlaneOptions(feature_gates=("GenericWorkload",), served=("sched
 """Whoever has a kind that is off by default has files with it as well."""
 _KINDS = "x-kubernetes-group-version-kind"
 _OF_CRD = "io.x-k8s.scheduling.v1alpha1.PodGroup"
+_INT_OR_STRING = "x-kubernetes-int-or-string"
 _KEPT = ("type", "format", "enum", "required", "$ref")
 _REFERENCE = "#/definitions/"
+_QUANTITY = {"$ref": _REFERENCE + "io.k8s.apimachinery.pkg.api.resource.Quantity"}
 
 
 def published(plane: ControlPlane, read: Collection[tuple[str, str]]) -> str:
@@ -68,6 +70,9 @@ def _served(definition: Mapping[str, Any]) -> Iterator[dict[str, str]]:
 
 
 def _cut(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if _INT_OR_STRING in schema:
+        # A CRD has no other word for a quantity, and the one that is read has nothing else of that kind.
+        return dict(_QUANTITY)
     cut = {key: schema[key] for key in _KEPT if key in schema}
     if "properties" in schema:
         cut["properties"] = {name: _cut(each) for name, each in schema["properties"].items()}

@@ -1,5 +1,8 @@
 """What Kubernetes' published document says of objects in files."""
 
+from importlib.resources import files
+
+import msgspec
 import pytest
 
 from bayplan.simulate.validation import published_errors
@@ -21,6 +24,8 @@ def test_a_missing_api_version_is_what_is_said_of_kinds_of_a_group(kind, group):
         ("scheduling.x-k8s.io/v1alpha1", {"minMember": 4}, []),
         ("scheduling.x-k8s.io/v1alpha1", {"minMembers": 4}, ["minMembers"]),
         ("scheduling.x-k8s.io/v1alpha1", {"minMember": "4"}, ["minMember"]),
+        ("scheduling.x-k8s.io/v1alpha1", {"minResources": {"cpu": 64, "memory": "256Gi"}}, []),
+        ("scheduling.x-k8s.io/v1alpha1", {"minResources": {"cpu": "lots"}}, ["minResources.cpu: not a quantity"]),
     ],
 )
 def test_pod_groups_of_both_kinds_are_checked(api_version, spec, said):
@@ -35,3 +40,18 @@ def test_devices_and_claims_are_checked():
     claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "c"}, "spec": asked}
     (error,) = published_errors("resource.k8s.io/v1", "ResourceClaim", claim)
     assert "spec.devices.requests[0].exactly.counts" in str(error)
+
+
+def test_every_field_that_is_checked_has_a_type_in_the_document():
+    def untyped(name, schema):
+        if not schema.keys() & {"$ref", "type"} and schema.get("format") != "int-or-string":
+            yield name
+        for inner, each in schema.get("properties", {}).items():
+            yield from untyped(f"{name}.{inner}", each)
+        for key in schema.keys() & {"items", "additionalProperties"}:
+            yield from untyped(f"{name}[]", schema[key])
+
+    definitions = msgspec.json.decode((files("bayplan.simulate") / "openapi.json").read_bytes())["definitions"]
+    # Of kinds that are not read the document has no more than names.
+    checked = {name: schema for name, schema in definitions.items() if schema.keys() != {"kinds"}}
+    assert not [each for name, schema in checked.items() for each in untyped(name, schema)]
