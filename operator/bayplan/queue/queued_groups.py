@@ -288,7 +288,7 @@ class QueuedGroups:
         """Put the group back with the members that were handed back or came since (upstream: AddAttemptedPodGroup...).
 
         After a round that placed it, members that are left are tried at once. After another one it backs off, whatever
-        happens, and if it `waits` then until there are news, unless the group or its members are not as they were tried.
+        happens, and if it `waits` then until there are news, unless group or members are not as they were tried.
         """
         key, members = entity.group.key, entity.late
         entity.members, entity.late, entity.in_round = {}, {}, False
