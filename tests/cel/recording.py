@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayplan.cel import CompileError, Device, EvaluationError, Quantity, compile_selector
-from bayplan.cel.device import versions
+from bayplan.cel import CompileError, Device, EvaluationError, Quantity, compile_selector, versions
 
 DATA = Path(__file__).parent / "data"
 BY_HAND = DATA / "by_hand.txt"

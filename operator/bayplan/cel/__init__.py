@@ -4,10 +4,18 @@
 expression and device always give the same answer. kube-scheduler's is k8s.io/dynamic-resource-allocation/cel.
 """
 
-from bayplan.cel.device import Device
 from bayplan.cel.errors import CompileError, EvaluationError
 from bayplan.cel.quantity import Quantity
-from bayplan.cel.selector import Selector, compile_selector
+from bayplan.cel.selector import Device, Selector, compile_selector, versions
 from bayplan.cel.semver import Semver
 
-__all__ = ["CompileError", "Device", "EvaluationError", "Quantity", "Selector", "Semver", "compile_selector"]
+__all__ = [
+    "CompileError",
+    "Device",
+    "EvaluationError",
+    "Quantity",
+    "Selector",
+    "Semver",
+    "compile_selector",
+    "versions",
+]

@@ -1,27 +1,51 @@
-"""Closures that work out values: what operators, members, literals and calls become."""
+"""Closures that work out values: what members, calls and loops become."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from bayplan.cel.errors import EvaluationError, LimitExceededError, StoppedError, no_overload
+from bayplan.cel.errors import EvaluationError, LimitExceededError
 from bayplan.cel.functions import Definition
-from bayplan.cel.macros import DEVICE, GO_NAMES, STEPS, Code, Frame
-from bayplan.cel.numbers import Uint
-from bayplan.cel.operators import calculate, negated
-from bayplan.cel.semver import Semver
 from bayplan.cel.values import (
+    MAPS,
     NOTHING,
+    NUMBERS,
     Option,
-    compared,
-    contains,
-    equal,
     has_member,
-    key_of,
+    keys,
     kind_of,
     member,
     optional_member,
 )
+
+Frame: TypeAlias = list[Any]
+"""The device, the steps that are left, then the variables, each in its place."""
+
+Code: TypeAlias = Callable[[Frame], Any]
+"""Works out a value."""
+
+Loop: TypeAlias = Callable[[Frame], Iterator[None]]
+"""Sets the variables to one element after the other."""
+
+DEVICE, STEPS, FIRST_VARIABLE = range(3)
+
+_GO_NAMES: Final = {
+    "list": "*types.baseList",
+    "map": "*types.baseMap",
+    "bool": "types.Bool",
+    "int": "types.Int",
+    "uint": "types.Uint",
+    "double": "types.Double",
+    "string": "types.String",
+    "bytes": "types.Bytes",
+    "null_type": "types.Null",
+    "kubernetes.Quantity": "cel.Quantity",
+    "kubernetes.Semver": "cel.Semver",
+    "type": "*types.Type",
+    "optional_type": "*types.Optional",
+}
+_KEYS: Final = NUMBERS | {bool, str}
+_LONG: Final = frozenset((str, bytes, list))
 
 
 class Constant:
@@ -50,9 +74,11 @@ def failure(message: str) -> Code:
     return run
 
 
-def field_of_device(name: str) -> Code:
-    """Return what reads a field of the device."""
+def field_of_device(name: str, *, optional: bool = False) -> Code:
+    """Return what reads a field of the device, which always is there."""
     read = attrgetter(name)
+    if optional:
+        return lambda frame: Option(read(frame[DEVICE]))
     return lambda frame: read(frame[DEVICE])
 
 
@@ -69,202 +95,66 @@ def attribute(section: str, domain: str, identifier: str) -> Code:
     return run
 
 
-def member_of(target: Code, key: Code, *, optional: bool, test: bool = False) -> Code:
+def member_of(target: Code, key: Code, *, optional: bool, test: bool) -> Code:
     """Return what reads `target[key]`; as `test`, whether it is there."""
     read = has_member if test else optional_member if optional else member
-    if isinstance(key, Constant):
-        constant = key.value
-        return lambda frame: read(target(frame), constant)
 
     def run(frame: Frame) -> Any:
-        value = target(frame)
-        found = key(frame)
+        value, found = target(frame), key(frame)
         if type(found) not in _KEYS:
-            raise EvaluationError(f"invalid qualifier type: {GO_NAMES[kind_of(found)]}")
+            raise EvaluationError(f"invalid qualifier type: {_GO_NAMES[kind_of(found)]}")
         return read(value, found)
 
     return run
 
 
-_KEYS: Final = frozenset((bool, int, Uint, float, str))
-
-
-def equality(left: Code, right: Code, *, negative: bool) -> Code:
-    """Return == or !=. Without an answer the one is an error and the other true."""
-
-    def run(frame: Frame) -> bool:
-        same = equal(left(frame), right(frame))
-        if negative:
-            return same is not True
-        if same is None:
-            raise no_overload()
-        return same
-
-    return run
-
-
-_ORDERS: Final[dict[str, Callable[[int], bool]]] = {
-    "_<_": lambda order: order < 0,
-    "_<=_": lambda order: order <= 0,
-    "_>_": lambda order: order > 0,
-    "_>=_": lambda order: order >= 0,
-}
-
-
-def comparison(name: str, left: Code, right: Code) -> Code:
-    """Return < <= > or >=."""
-    verdict = _ORDERS[name]
-
-    def run(frame: Frame) -> bool:
-        first, second = left(frame), right(frame)
-        try:
-            return verdict(compared(first, second))
-        except StoppedError:
-            raise
-        except EvaluationError as error:
-            # A value of a kind without any order is told apart from one beside a value of another kind.
-            if kind_of(first) in _UNORDERED and str(error) == "no such overload":
-                raise no_overload(name) from None
-            raise
-
-    return run
-
-
-_UNORDERED: Final = frozenset(
-    ("list", "map", "null_type", "type", "optional_type", "kubernetes.Quantity", "kubernetes.Semver")
-)
-
-
-_HASHED: Final = frozenset((bool, int, Uint, float, str, type(None)))
-
-
-def membership(value: Code, container: Code) -> Code:
-    """Return `in`."""
-    constant = container.value if isinstance(container, Constant) and container.literal else None
-    if constant == []:
-        return Constant(False, literal=False)
-    if type(constant) is list and all(type(each) in _HASHED for each in constant):
-
-        def one_of(frame: Frame) -> bool:
-            found = value(frame)
-            if type(found) is Semver:
-                # Upstream looks for it in a hash table, where a version cannot be.
-                raise StoppedError("internal error: runtime error: hash of unhashable type cel.Semver")
-            return contains(constant, found)
-
-        return one_of
-
-    def run(frame: Frame) -> bool:
-        found = value(frame)
-        return contains(container(frame), found)
-
-    return run
-
-
-def choice(condition: Code, chosen: Code, other: Code) -> Code:
-    """Return `condition ? chosen : other`."""
-
-    def run(frame: Frame) -> Any:
-        value = condition(frame)
-        if value is True:
-            return chosen(frame)
-        if value is False:
-            return other(frame)
-        raise no_overload()
-
-    return run
-
-
-def complement(value: Code) -> Code:
-    """Return `!value`."""
-
-    def run(frame: Frame) -> bool:
-        found = value(frame)
-        if type(found) is not bool:
-            raise no_overload()
-        return not found
-
-    return run
-
-
-def opposite(value: Code) -> Code:
-    """Return `-value`."""
-    return lambda frame: negated(value(frame))
-
-
-def arithmetic(name: str, left: Code, right: Code) -> Code:
-    """Return + - * / or %. What makes a text or list longer takes steps for its length."""
-
-    def run(frame: Frame) -> Any:
-        result = calculate(name, left(frame), right(frame))
-        if type(result) is str or type(result) is list:
-            spend(frame, len(result))
-        return result
-
-    return run
-
-
-def spend(frame: Frame, length: int) -> None:
-    """Take the steps that work on a text or list of `length` is worth.
-
-    Raises:
-        LimitExceededError: No so many are left.
-    """
-    frame[STEPS] -= length // 10
-    if frame[STEPS] < 0:
-        raise LimitExceededError
-
-
 def call(definition: Definition, arguments: tuple[Code, ...], *, repeated: bool) -> Code:
-    """Return the call of a function; `repeated`, in a loop, takes steps for the length of its first argument."""
-    chosen = definition.chosen
+    """Return the call of a function; `repeated`, in a loop, takes steps for the lengths of texts and lists."""
+    known, chosen = definition.by_types.get, definition.chosen
+    if len(arguments) == 2 and not repeated:
+        first, second = arguments
+
+        def binary(frame: Frame) -> Any:
+            left, right = first(frame), second(frame)
+            return (known((type(left), type(right))) or chosen([left, right]))(left, right)
+
+        return binary
 
     def run(frame: Frame) -> Any:
         values = [each(frame) for each in arguments]
-        if repeated and values and type(values[0]) in (str, list):
-            spend(frame, len(values[0]))
-        return chosen(*values)(*values)
+        if repeated:
+            frame[STEPS] -= sum(len(each) // 10 for each in values if type(each) in _LONG)
+            if frame[STEPS] < 0:
+                raise LimitExceededError
+        return (known(tuple(map(type, values))) or chosen(values))(*values)
 
     return run
 
 
-def listed(items: tuple[Code, ...], optional: frozenset[int]) -> Code:
-    """Return a list literal."""
-    if not optional and all(isinstance(each, Constant) for each in items):
-        constants = [each for each in items if isinstance(each, Constant)]
-        return Constant([each.value for each in constants], literal=all(each.literal for each in constants))
+def loop(source: Code, places: tuple[int, ...], weight: int) -> Loop:
+    """Return the loop over what `source` gives, with one variable or two, that takes `weight` steps an element."""
+    first, second = places[0], places[-1]
+    two = len(places) > 1
 
-    def run(frame: Frame) -> list[Any]:
-        found = []
-        for place, item in enumerate(items):
-            value = item(frame)
-            if place in optional:
-                value = _given(value, "list element")
-            if value is not NOTHING:
-                found.append(value)
-        return found
+    def run(frame: Frame) -> Iterator[None]:
+        for key, element in _elements(source(frame), two=two):
+            frame[STEPS] -= weight
+            if frame[STEPS] < 0:
+                raise LimitExceededError
+            frame[first] = key
+            frame[second] = element
+            yield
 
     return run
 
 
-def mapping(entries: tuple[tuple[Code, Code], ...], optional: frozenset[int]) -> Code:
-    """Return a map literal."""
-
-    def run(frame: Frame) -> dict[Any, Any]:
-        found: dict[Any, Any] = {}
-        for place, (key_code, value_code) in enumerate(entries):
-            key, value = key_of(key_code(frame)), value_code(frame)
-            if place in optional:
-                value = _given(value, f"entry '{key}'")
-            if value is not NOTHING:
-                found[key] = value
-        return found
-
-    return run
-
-
-def _given(value: Any, what: str) -> Any:
-    """What an optional part of a literal has, or NOTHING."""
-    if type(value) is not Option:
-        raise EvaluationError(f"cannot initialize optional {what} from non-optional value {value}")
-    return value.value
+def _elements(value: Any, *, two: bool) -> Iterator[tuple[Any, Any]]:
+    kind = type(value)
+    if kind is list:
+        return enumerate(value) if two else zip(value, value, strict=True)
+    if kind in MAPS:
+        return zip(keys(value), value.values() if two else keys(value), strict=True)
+    name = _GO_NAMES[kind_of(value)]
+    raise EvaluationError(
+        f"unsupported comprehension range type: {name}" if two else f"got '{name}', expected iterable type"
+    )

@@ -1,27 +1,24 @@
 """Turns the tree of an expression into code, and says what of a device it reads."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
-from bayplan.cel import closures, macros
-from bayplan.cel import list_library as _lists
-from bayplan.cel import text_library as _texts
-from bayplan.cel.closures import Constant
+from bayplan.cel import closures, list_library, operators, text_library
+from bayplan.cel.closures import FIRST_VARIABLE, Code, Constant, Frame
 from bayplan.cel.errors import CompileError, EvaluationError, StoppedError
-from bayplan.cel.functions import DEFINITIONS, NAMESPACES, Definition
+from bayplan.cel.functions import DEFINITIONS, Definition
 from bayplan.cel.lexer import problem_at
 from bayplan.cel.library import CONVERSIONS
-from bayplan.cel.macro_calls import MACROS
-from bayplan.cel.macros import FIRST_VARIABLE, Code
-from bayplan.cel.syntax import Call, Index, ListOf, Literal, Name, Node, Select
-from bayplan.cel.values import Kind, Option
+from bayplan.cel.macros import MACROS, OPERATORS
+from bayplan.cel.syntax import Call, Literal, Member, Name, Node
+from bayplan.cel.values import Kind
 
 Path = tuple[str, ...]
 
 # Importing them is what declares their functions.
-LIBRARIES: Final = (_lists, _texts)
+LIBRARIES: Final = (list_library, operators, text_library)
 
 _FIELDS: Final = {
     "driver": "driver",
@@ -34,12 +31,15 @@ _TYPES: Final = {
     name: Kind(name)
     for name in ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"]
 }
+_NAMESPACES: Final = frozenset(["cel", "lists", "optional", "sets", "strings"])
+"""What looks like the target of a call, but is the beginning of a function's name."""
+_OF_PATTERNS: Final = ("matches", "find", "findAll")
 _REFUSED: Final = frozenset(
     [
         *("url", "isURL", "getScheme", "getHost", "getHostname", "getPort", "getEscapedPath", "getQuery"),
-        *("ip", "isIP", "ip.isCanonical", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"),
+        *("ip", "isIP", "isCanonical", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"),
         *("isLinkLocalUnicast", "isGlobalUnicast", "cidr", "isCIDR", "containsIP", "containsCIDR", "masked"),
-        *("prefixLength", "format", "format.named", "validate", "duration", "timestamp", "getFullYear", "getMonth"),
+        *("prefixLength", "format", "named", "validate", "duration", "timestamp", "getFullYear", "getMonth"),
         *("getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds"),
         "getMilliseconds",
     ]
@@ -57,7 +57,7 @@ class Compiler:
         self.size = FIRST_VARIABLE
         self._paths: set[Path] = set()
 
-    def code(self, node: Node) -> Code:  # noqa: PLR0911 - one for each kind of node
+    def code(self, node: Node) -> Code:
         """Return the code of `node`.
 
         Raises:
@@ -69,16 +69,13 @@ class Compiler:
                 return Constant(node.value)
             case Name():
                 return self._name(node)
-            case Select():
-                return self.select(node)
-            case Index():
-                return self._index(node)
-            case Call():
-                return self._call(node)
-            case ListOf():
-                return closures.listed(tuple(map(self.code, node.items)), node.optional)
-        entries = tuple((self.code(key), self.code(value)) for key, value in node.entries)
-        return closures.mapping(entries, node.optional)
+            case Member():
+                return self._member(node)
+        return self._call(node)
+
+    def codes(self, nodes: tuple[Node, ...]) -> tuple[Code, ...]:
+        """Return the code of each."""
+        return tuple(map(self.code, nodes))
 
     def read(self) -> frozenset[Path] | None:
         """Return the paths of what the code reads of a device, or None when that may be anything."""
@@ -87,86 +84,63 @@ class Compiler:
 
     def _name(self, node: Name) -> Code:
         if (places := self._places.get(node.name)) is not None:
-            return macros.variable(places[-1])
+            return _variable(places[-1])
         if node.name in _TYPES:
             return Constant(_TYPES[node.name])
         if node.name == "device":
-            raise problem_at(self._text, node.at, "bayplan reads fields of device only, never device itself")
-        raise problem_at(self._text, node.at, f"undeclared reference to '{node.name}' (in container '')")
+            raise self.problem(node.at, "bayplan reads fields of device only, never device itself")
+        raise self.problem(node.at, f"undeclared reference to '{node.name}' (in container '')")
 
-    def _is_device(self, node: Node) -> bool:
-        return isinstance(node, Name) and node.name == "device" and "device" not in self._places
-
-    def select(self, node: Select) -> Code:
-        """Return the code of `node`, which may be a test for has()."""
-        if self._is_device(node.target):
-            field = _FIELDS.get(node.field)
-            if field is None:
-                raise problem_at(self._text, node.at, f"undefined field '{node.field}'")
-            self._paths.add((node.field,))
-            if node.test:
-                return Constant(True)
-            read = closures.field_of_device(field)
-            return (lambda frame: Option(read(frame))) if node.optional else read
-        return self._member(node.target, Literal(node.field, node.at), optional=node.optional, test=node.test)
-
-    def _index(self, node: Index) -> Code:
-        if self._is_device(node.target):
-            raise problem_at(
-                self._text, node.at, "found no matching overload for '_[_]' applied to '(kubernetes.DRADevice, string)'"
-            )
-        return self._member(node.target, node.key, optional=node.optional)
-
-    def _member(self, target: Node, key: Node, *, optional: bool, test: bool = False) -> Code:
-        path = self._path(target)
-        identifier = _text_of(key)
-        if path is not None and identifier is not None:
-            self._paths.add((*path, identifier))
-            domain = path[1:]
-            if domain and not optional and not test:
-                return closures.attribute(path[0], domain[0], identifier)
-            read = self._of_path(path)
+    def _member(self, node: Member) -> Code:
+        outer, name = self._path(node.target), _text_of(node.key)
+        if outer == ():
+            if not node.dotted:
+                given = "found no matching overload for '_[_]' applied to '(kubernetes.DRADevice, string)'"
+                raise self.problem(node.at, given)
+            if name not in _FIELDS:
+                raise self.problem(node.at, f"undefined field '{name}'")
+            self._paths.add((name,))
+            return Constant(True) if node.test else closures.field_of_device(_FIELDS[name], optional=node.optional)
+        if outer and name is not None:
+            self._paths.add((*outer, name))
+            if len(outer) > 1 and not node.optional and not node.test:
+                return closures.attribute(outer[0], outer[1], name)
+            target = closures.field_of_device(outer[0])
+            for key in outer[1:]:
+                target = closures.member_of(target, Constant(key), optional=False, test=False)
         else:
-            read = self.code(target)
-        return closures.member_of(read, self.code(key), optional=optional, test=test)
+            target = self.code(node.target)
+        return closures.member_of(target, self.code(node.key), optional=node.optional, test=node.test)
 
     def _path(self, node: Node) -> Path | None:
-        """The section of the device, and the domain if it is given, that `node` stands for."""
-        if isinstance(node, Select) and not node.optional and not node.test:
-            if self._is_device(node.target) and node.field in _SECTIONS:
-                return (node.field,)
-            outer, key = self._path(node.target), node.field
-        elif isinstance(node, Index) and not node.optional:
-            outer, key = self._path(node.target), _text_of(node.key) or ""
-        else:
+        """The device, a section of it, or a domain of that, where `node` stands for one."""
+        if isinstance(node, Name):
+            return () if node.name == "device" and "device" not in self._places else None
+        if not isinstance(node, Member) or node.optional:
             return None
-        return (*outer, key) if outer is not None and len(outer) == 1 and key else None
-
-    def _of_path(self, path: Path) -> Code:
-        read = closures.field_of_device(path[0])
-        return closures.member_of(read, Constant(path[1]), optional=False) if len(path) > 1 else read
+        outer, key = self._path(node.target), _text_of(node.key)
+        if outer is None or not key or len(outer) > 1 or (not outer and not (node.dotted and key in _SECTIONS)):
+            return None
+        return *outer, key
 
     def _call(self, node: Call) -> Code:
-        if node.name[0] in "_!-":
-            operator = self._operator(node)
-            if operator is not None:
-                return operator
-        target, name = node.target, node.name
-        if isinstance(target, Name) and target.name in NAMESPACES and target.name not in self._places:
-            name = f"{target.name}.{name}"
-            target = None
-        macro = MACROS.get((name, target is not None, len(node.args)))
+        operator = OPERATORS.get(node.name)
+        if operator is not None:
+            return operator(self, node)
+        name, arguments = node.name, node.args
+        if name[0] == "." and isinstance(space := arguments[0], Name) and space.name in _NAMESPACES - set(self._places):
+            name, arguments = f"{space.name}{name}", arguments[1:]
+        macro = MACROS.get((name, len(arguments)))
         if macro is not None:
-            return macro(self, node)
-        arguments = (*((target,) if target is not None else ()), *node.args)
-        definition = DEFINITIONS.get((name, target is not None, len(arguments)))
+            return macro(self, Call(name, arguments, node.at))
+        definition = DEFINITIONS.get((name, len(arguments)))
         if definition is None:
-            raise self._undeclared(node, name)
-        codes = tuple(map(self.code, arguments))
-        if name in ("matches", "find", "findAll") and isinstance(codes[1], Constant):
-            self._check_regex(node, name, codes[1].value)
+            raise self._undeclared(node, name.removeprefix("."))
+        codes = self.codes(arguments)
+        if definition.name in _OF_PATTERNS and isinstance(pattern := codes[1], Constant):
+            self._check_pattern(node, definition, pattern)
             definition = replace(definition, complaint="", by_types={})
-        return self._worked_out(definition, codes) or closures.call(definition, codes, repeated=self._loops > 0)
+        return self._worked_out(definition, codes) or closures.call(definition, codes, repeated=self.in_loop)
 
     def _worked_out(self, definition: Definition, codes: tuple[Code, ...]) -> Code | None:
         """What a call of constants gives, unless that takes too long."""
@@ -176,7 +150,7 @@ class Compiler:
         values = [each.value for each in constants]
         converted = definition.name in CONVERSIONS and all(each.literal for each in constants)
         try:
-            return Constant(definition.chosen(*values)(*values), literal=converted)
+            return Constant(definition.chosen(values)(*values), literal=converted)
         except StoppedError:
             return None
         except EvaluationError as error:
@@ -184,57 +158,50 @@ class Compiler:
                 raise CompileError(f"program instantiation failed: {error}") from None
             return closures.failure(str(error))
 
-    def _check_regex(self, node: Call, name: str, pattern: Any) -> None:
+    def _check_pattern(self, node: Call, definition: Definition, pattern: Constant) -> None:
         try:
-            _texts.compiled(pattern)
+            text_library.compiled(pattern.value)
         except EvaluationError as error:
-            if name == "matches":
-                raise problem_at(self._text, node.at, "invalid matches argument") from None
+            if definition.name == "matches":
+                raise self.problem(node.at, "invalid matches argument") from None
             raise CompileError(f"program instantiation failed: {error}") from None
 
     def _undeclared(self, node: Call, name: str) -> CompileError:
         if name in _REFUSED:
-            return problem_at(self._text, node.at, f"bayplan has no function '{name}' in device selectors")
-        known = any(each == name for each, _, _ in DEFINITIONS)
-        what = (
-            f"found no matching overload for '{name}'"
-            if known
-            else f"undeclared reference to '{name}' (in container '')"
-        )
-        return problem_at(self._text, node.at, what)
-
-    def _operator(self, node: Call) -> Code | None:
-        name = node.name
-        if name not in _OPERATORS:
-            return None
-        codes = tuple(map(self.code, node.args))
-        return _OPERATORS[name](name, codes)
+            return self.problem(node.at, f"bayplan has no function '{name}' in device selectors")
+        if any(each.name == name for each in DEFINITIONS.values()):
+            return self.problem(node.at, f"found no matching overload for '{name}'")
+        return self.problem(node.at, f"undeclared reference to '{name}' (in container '')")
 
     @contextmanager
     def variables(self, *names: str) -> Iterator[tuple[int, ...]]:
         """Give names a meaning, each its place, until the end of the block."""
-        places = []
-        for name in names:
-            places.append(self.size)
-            self._places.setdefault(name, []).append(self.size)
-            self.size += 1
-        yield tuple(places)
+        places = tuple(range(self.size, self.size + len(names)))
+        self.size += len(names)
+        for name, place in zip(names, places, strict=True):
+            self._places.setdefault(name, []).append(place)
+        yield places
         for name in names:
             self._places[name].pop()
             if not self._places[name]:
                 del self._places[name]
 
-    def loop(self, node: Call, names: int) -> tuple[macros.Loop, list[Code], tuple[int, ...]]:
-        """Return the loop over the target, the code of the arguments after `names` variables, and their places."""
-        assert node.target is not None
-        source = self.code(node.target)
-        variables = [self.variable_name(each) for each in node.args[:names]]
+    @property
+    def in_loop(self) -> bool:
+        """Whether what is compiled now may be worked out more than once."""
+        return self._loops > 0
+
+    def loop(
+        self, node: Call, names: int, source: Code | None = None
+    ) -> tuple[closures.Loop, tuple[Code, ...], tuple[int, ...]]:
+        """Return the loop over the target or `source`, the code of what follows `names` variables, and their places."""
+        source = source or self.code(node.args[0])
         before = self._nodes
         self._loops += 1
-        with self.variables(*variables) as places:
-            bodies = [self.code(each) for each in node.args[names:]]
+        with self.variables(*map(self.variable_name, node.args[1 : names + 1])) as places:
+            bodies = self.codes(node.args[names + 1 :])
         self._loops -= 1
-        return macros.loop(source, places, self._nodes - before + 1), bodies, places
+        return closures.loop(source, places, self._nodes - before + 1), bodies, places
 
     def variable_name(self, node: Node) -> str:
         """Return the name that a macro's argument is."""
@@ -251,17 +218,11 @@ def _text_of(node: Node) -> str | None:
     return node.value if isinstance(node, Literal) and isinstance(node.value, str) else None
 
 
-_OPERATORS: Final[dict[str, Callable[[str, tuple[Code, ...]], Code]]] = {
-    "_&&_": lambda _, codes: macros.logic(lambda _: codes, decisive=False),
-    "_||_": lambda _, codes: macros.logic(lambda _: codes, decisive=True),
-    "_?_:_": lambda _, codes: closures.choice(*codes),
-    "!_": lambda _, codes: closures.complement(*codes),
-    "-_": lambda _, codes: closures.opposite(*codes),
-    "_==_": lambda _, codes: closures.equality(*codes, negative=False),
-    "_!=_": lambda _, codes: closures.equality(*codes, negative=True),
-    "_in_": lambda _, codes: closures.membership(*codes),
-}
-_OPERATORS.update(dict.fromkeys(("_<_", "_<=_", "_>_", "_>=_"), lambda name, codes: closures.comparison(name, *codes)))
-_OPERATORS.update(
-    dict.fromkeys(("_+_", "_-_", "_*_", "_/_", "_%_"), lambda name, codes: closures.arithmetic(name, *codes))
-)
+def _variable(place: int) -> Code:
+    def run(frame: Frame) -> object:
+        value = frame[place]
+        if isinstance(value, EvaluationError):
+            raise value
+        return value
+
+    return run

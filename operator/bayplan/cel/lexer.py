@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from bayplan.api.quantity import INT64_MAX, INT64_MIN
 from bayplan.cel.errors import CompileError
-from bayplan.cel.numbers import Uint, int64_or_none
+from bayplan.cel.values import Uint
 
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t\r\n\f]+|//[^\n]*)
@@ -17,9 +18,9 @@ _TOKEN = re.compile(
 )
 # Raw texts end at the first quotation mark; in others a backslash takes the next character with it.
 _QUOTED = re.compile(r"(?P<prefix>[bB][rR]|[rR][bB]?|[bB])?(?P<quote>\"{3}|'{3}|\"|')", re.DOTALL)
-_ESCAPE = re.compile(
-    r"""\\(?:(?P<plain>[abfnrtv\\?"'`])|[xX](?P<hex>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})
-    |u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|(?P<wrong>))""",
+_PIECE = re.compile(
+    r"""(?P<text>[^\\]+)|\\(?:(?P<plain>[abfnrtv\\?"'`])|[xX](?P<hex>[0-9a-fA-F]{2})|(?P<octal>[0-3][0-7]{2})
+    |u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|)""",
     re.VERBOSE,
 )
 PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
@@ -87,17 +88,17 @@ def number(text: str, token: Token, *, negative: bool = False) -> int:
     hexadecimal = digits.startswith("0x")
     if len(digits) < 80:
         value = int(digits, 16 if hexadecimal else 10)
+        signed = -value if negative else value
         if unsigned and not negative and value < 2**64:
             return Uint(value)
-        signed = int64_or_none(-value if negative else value)
-        if not unsigned and signed is not None:
+        if not unsigned and INT64_MIN <= signed <= INT64_MAX:
             return signed
     raise problem_at(text, token.at, f"invalid {'uint' if unsigned else 'int'} literal")
 
 
 def _quoted_text(text: str, opening: re.Match[str]) -> tuple[int, object]:
     prefix, quote = (opening["prefix"] or "").lower(), opening["quote"]
-    raw = "r" in prefix
+    raw, is_bytes = "r" in prefix, "b" in prefix
     at = start = opening.end()
     while not text.startswith(quote, at):
         if at >= len(text) or (len(quote) == 1 and text[at] in "\r\n"):
@@ -105,30 +106,22 @@ def _quoted_text(text: str, opening: re.Match[str]) -> tuple[int, object]:
                 text, opening.start(), f"Syntax error: token recognition error at: '{text[opening.start() : at]}'"
             )
         at += 1 if raw or text[at] != "\\" else 2
-    inner, is_bytes = text[start:at], "b" in prefix
     try:
-        value = inner if raw else _ESCAPE.sub(lambda match: _unescaped(match, is_bytes=is_bytes), inner)
+        pieces = [text[start:at]] if raw else [_unescaped(each, is_bytes) for each in _PIECE.finditer(text, start, at)]
     except ValueError as error:
         raise problem_at(text, opening.start(), str(error)) from None
     if not is_bytes:
-        return at + len(quote), value
-    # Escapes of bytes are kept apart from characters of the same number until here.
-    return at + len(quote), b"".join(
-        bytes((ord(each) - _BYTES,)) if ord(each) >= _BYTES else each.encode() for each in value
-    )
+        return at + len(quote), "".join(map(str, pieces))
+    return at + len(quote), b"".join(each.encode() if isinstance(each, str) else each for each in pieces)
 
 
-_BYTES = 0x10FF00
-"""Private characters that stand for the bytes 0 to 255 while a literal of bytes is read."""
-
-
-def _unescaped(match: re.Match[str], *, is_bytes: bool) -> str:
-    if (plain := match["plain"]) is not None:
-        return PLAIN.get(plain, plain)
-    if (octet := match["hex"] or match["octal"]) is not None:
-        code = int(octet, 16 if match["hex"] else 8)
-        return chr(code + _BYTES) if is_bytes else chr(code)
-    code_point = match["short"] or match["long"]
+def _unescaped(piece: re.Match[str], is_bytes: bool) -> str | bytes:
+    if piece["text"] or piece["plain"]:
+        return piece["text"] or PLAIN.get(piece["plain"], piece["plain"])
+    if (octet := piece["hex"] or piece["octal"]) is not None:
+        code = int(octet, 16 if piece["hex"] else 8)
+        return bytes((code,)) if is_bytes else chr(code)
+    code_point = piece["short"] or piece["long"]
     if code_point is None or is_bytes:
         raise ValueError("unable to unescape string")
     code = int(code_point, 16)

@@ -2,18 +2,18 @@
 
 import itertools
 from collections.abc import Callable
-from functools import cmp_to_key
-from typing import Any
+from functools import cmp_to_key, partial, reduce
+from typing import Any, Final
 
 from bayplan.cel.errors import EvaluationError, no_overload
-from bayplan.cel.functions import ORDERED, define
-from bayplan.cel.library import within
-from bayplan.cel.numbers import Uint
-from bayplan.cel.operators import calculate
-from bayplan.cel.values import NONE, Option, compared, contains, equal, orderable, sized
+from bayplan.cel.functions import ORDERED, apply, define
+from bayplan.cel.values import NONE, Option, Uint, compared, contains, equal, orderable, sized
+
+_MOST_COMPARISONS: Final = 1_000_000
+_ORDERED_LISTS: Final = [f"list({kind})" for kind in ORDERED]
 
 
-@define("list(A).slice(int, int): list(A)")
+@define(".slice", "list, int, int")
 def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     if start < 0 or end < 0:
         raise EvaluationError(f"cannot slice({start}, {end}), negative indexes not supported")
@@ -24,7 +24,7 @@ def _slice(items: list[Any], start: int, end: int) -> list[Any]:
     return items[start:end]
 
 
-@define("list(dyn).flatten(): list(dyn)", "list(dyn).flatten(int): list(dyn)", complaint="target")
+@define(".flatten", "list", "list, int", complaint="target")
 def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     if depth < 0:
         raise EvaluationError("level must be non-negative")
@@ -54,12 +54,12 @@ def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
     return [item for _, item in sorted(zip(keys, items, strict=True), key=cmp_to_key(order))]
 
 
-@define(*(f"list({kind}).sort(): list({kind})" for kind in ORDERED), complaint="name")
+@define(".sort", *_ORDERED_LISTS, complaint="name")
 def _sort(items: list[Any]) -> list[Any]:
     return sorted_by(items, items)
 
 
-@define("lists.range(int): list(int)")
+@define("lists.range", "int")
 def _range(length: int) -> list[int]:
     if length < 0:
         raise EvaluationError(f"lists.range: size must be non-negative, got {length}")
@@ -67,18 +67,18 @@ def _range(length: int) -> list[int]:
     return list(range(length))
 
 
-@define("list(A).reverse(): list(A)")
+@define(".reverse", "list")
 def _reversed(items: list[Any]) -> list[Any]:
     return items[::-1]
 
 
-define("list(A).first(): optional(A)")(lambda items: Option(items[0]) if items else NONE)
-define("list(A).last(): optional(A)")(lambda items: Option(items[-1]) if items else NONE)
+define(".first", "list")(lambda items: Option(items[0]) if items else NONE)
+define(".last", "list")(lambda items: Option(items[-1]) if items else NONE)
 
 
-@define("list(A).distinct(): list(A)")
+@define(".distinct", "list")
 def _distinct(items: list[Any]) -> list[Any]:
-    within(len(items) ** 2)
+    sized(len(items) ** 2, _MOST_COMPARISONS)
     unique: list[Any] = []
     for each in items:
         if not any(equal(each, other) for other in unique):
@@ -86,7 +86,7 @@ def _distinct(items: list[Any]) -> list[Any]:
     return unique
 
 
-@define(*(f"list({kind}).isSorted(): bool" for kind in ORDERED))
+@define(".isSorted", *_ORDERED_LISTS)
 def _is_sorted(items: list[Any]) -> bool:
     return all(_unordered(a, b) != 1 for a, b in itertools.pairwise(items))
 
@@ -99,15 +99,8 @@ def _unordered(left: Any, right: Any) -> int:
         return 0
 
 
-def _sum(items: list[Any], zero: Any) -> Any:
-    total = zero
-    for each in items:
-        total = calculate("_+_", total, each)
-    return total
-
-
 for _kind, _zero in (("int", 0), ("uint", Uint(0)), ("double", 0.0)):
-    define(f"list({_kind}).sum(): {_kind}")(lambda items, zero=_zero: _sum(items, zero))
+    define(".sum", f"list({_kind})")(lambda items, zero=_zero: reduce(partial(apply, "_+_"), items, zero))
 
 
 def _best(items: list[Any], name: str, worse: int) -> Any:
@@ -122,39 +115,39 @@ def _best(items: list[Any], name: str, worse: int) -> Any:
     return best
 
 
-define(*(f"list({kind}).max(): {kind}" for kind in ORDERED))(lambda items: _best(items, "max", -1))
-define(*(f"list({kind}).min(): {kind}" for kind in ORDERED))(lambda items: _best(items, "min", 1))
+define(".max", *_ORDERED_LISTS)(lambda items: _best(items, "max", -1))
+define(".min", *_ORDERED_LISTS)(lambda items: _best(items, "min", 1))
 
 
-@define("list(A).indexOf(A): int")
+@define(".indexOf", "list, any")
 def _index(items: list[Any], wanted: Any) -> int:
     return next((at for at, each in enumerate(items) if equal(each, wanted)), -1)
 
 
-@define("list(A).lastIndexOf(A): int")
+@define(".lastIndexOf", "list, any")
 def _last_index(items: list[Any], wanted: Any) -> int:
     return next((at for at in range(len(items) - 1, -1, -1) if equal(items[at], wanted)), -1)
 
 
-@define("dyn.includes(dyn): bool")
+@define(".includes", "any, any")
 def _includes(target: Any, wanted: Any) -> bool:
     if type(target) is list:
         return any(equal(each, wanted) for each in target)
     return equal(target, wanted) is True
 
 
-@define("sets.contains(list(A), list(A)): bool")
+@define("sets.contains", "list, list")
 def _contains(items: list[Any], part: list[Any]) -> bool:
-    within(len(items) * len(part))
+    sized(len(items) * len(part), _MOST_COMPARISONS)
     return all(contains(items, each) for each in part)
 
 
-@define("sets.equivalent(list(A), list(A)): bool")
+@define("sets.equivalent", "list, list")
 def _equivalent(items: list[Any], others: list[Any]) -> bool:
     return _contains(items, others) and _contains(others, items)
 
 
-@define("sets.intersects(list(A), list(A)): bool")
+@define("sets.intersects", "list, list")
 def _intersects(items: list[Any], others: list[Any]) -> bool:
-    within(len(items) * len(others))
+    sized(len(items) * len(others), _MOST_COMPARISONS)
     return any(contains(others, each) for each in items)

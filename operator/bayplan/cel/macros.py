@@ -1,71 +1,26 @@
-"""What the macros do: loops over lists and maps, and names for values."""
+"""The macros: what becomes of each call whose operands are not simply worked out before it."""
 
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from bayplan.cel.errors import EvaluationError, LimitExceededError, StoppedError, no_overload
+from bayplan.cel.closures import Code, Constant, Frame, Loop, call
+from bayplan.cel.errors import EvaluationError, StoppedError, no_overload
+from bayplan.cel.functions import DEFINITIONS
 from bayplan.cel.list_library import sorted_by
-from bayplan.cel.values import MAPS, NONE, NOTHING, Option, key_of, keys, kind_of, shown, sized
+from bayplan.cel.semver import Semver
+from bayplan.cel.syntax import Call, Member
+from bayplan.cel.values import MAPS, NONE, NOTHING, NUMBERS, Option, contains, key_of, kind_of, shown, sized
 
-Frame: TypeAlias = list[Any]
-"""The device, the steps that are left, then the variables, each in its place."""
+if TYPE_CHECKING:
+    from bayplan.cel.compiler import Compiler
 
-Code: TypeAlias = Callable[[Frame], Any]
-"""Works out a value."""
+Macro: TypeAlias = Callable[["Compiler", Call], Code]
 
-Loop: TypeAlias = Callable[[Frame], Iterator[None]]
-"""Sets the variables to one element after the other."""
-
-DEVICE, STEPS, FIRST_VARIABLE = range(3)
-
-GO_NAMES: Final = {
-    "list": "*types.baseList",
-    "map": "*types.baseMap",
-    "bool": "types.Bool",
-    "int": "types.Int",
-    "uint": "types.Uint",
-    "double": "types.Double",
-    "string": "types.String",
-    "bytes": "types.Bytes",
-    "null_type": "types.Null",
-    "kubernetes.Quantity": "cel.Quantity",
-    "kubernetes.Semver": "cel.Semver",
-    "type": "*types.Type",
-    "optional_type": "*types.Optional",
-}
+_DECISIVE: Final = {"_||_": True, ".exists": True, "_&&_": False, ".all": False}
+_HASHED: Final = NUMBERS | {bool, str, type(None)}
 
 
-def loop(source: Code, places: tuple[int, ...], weight: int) -> Loop:
-    """Return the loop over what `source` gives, with one variable or two, that takes `weight` steps an element."""
-    first, second = places[0], places[-1]
-    two = len(places) > 1
-
-    def run(frame: Frame) -> Iterator[None]:
-        value = source(frame)
-        for key, element in _elements(value, two=two):
-            frame[STEPS] -= weight
-            if frame[STEPS] < 0:
-                raise LimitExceededError
-            frame[first] = key
-            frame[second] = element
-            yield
-
-    return run
-
-
-def _elements(value: Any, *, two: bool) -> Iterator[tuple[Any, Any]]:
-    kind = type(value)
-    if kind is list:
-        return enumerate(value) if two else zip(value, value, strict=True)
-    if kind in MAPS:
-        return zip(keys(value), value.values() if two else keys(value), strict=True)
-    name = GO_NAMES[kind_of(value)]
-    raise EvaluationError(
-        f"unsupported comprehension range type: {name}" if two else f"got '{name}', expected iterable type"
-    )
-
-
-def logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
+def _logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
     """Return || or exists(), which one true term decides, or && or all(), which one false one does."""
 
     def run(frame: Frame) -> bool:
@@ -89,127 +44,205 @@ def logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
     return run
 
 
-def accumulation(elements: Loop, condition: Code | None, body: Code, collected: Callable[[], Any]) -> Code:
-    """Return the loop that collects what `body` gives where `condition` holds.
+def _chain(compiler: "Compiler", node: Call) -> Code:
+    codes = compiler.codes(node.args)
+    return _logic(lambda _: codes, decisive=_DECISIVE[node.name])
 
-    `collected` makes the empty result: see `Listed` and `Mapped`. An error ends nothing: upstream's is the
-    last of the condition, or the first of the body.
+
+def _quantifier(compiler: "Compiler", node: Call) -> Code:
+    elements, (body,), _ = compiler.loop(node, len(node.args) - 2)
+    return _logic(lambda frame: (body for _ in elements(frame)), decisive=_DECISIVE[node.name])
+
+
+def _choice(compiler: "Compiler", node: Call) -> Code:
+    condition, chosen, other = compiler.codes(node.args)
+
+    def run(frame: Frame) -> Any:
+        value = condition(frame)
+        if type(value) is not bool:
+            raise no_overload()
+        return chosen(frame) if value else other(frame)
+
+    return run
+
+
+def _membership(compiler: "Compiler", node: Call) -> Code:
+    value, container = compiler.codes(node.args)
+    constant = container.value if isinstance(container, Constant) and container.literal else None
+    if constant == []:
+        return Constant(False, literal=False)
+    if type(constant) is not list or any(type(each) not in _HASHED for each in constant):
+        return call(DEFINITIONS["_in_", 2], (value, container), repeated=compiler.in_loop)
+
+    def one_of(frame: Frame) -> bool:
+        found = value(frame)
+        if type(found) is Semver:
+            # Upstream looks for it in a hash table, where a version cannot be.
+            raise StoppedError("internal error: runtime error: hash of unhashable type cel.Semver")
+        return contains(constant, found)
+
+    return one_of
+
+
+def _list(compiler: "Compiler", node: Call) -> Code:
+    items = compiler.codes(node.args)
+    constants = [each for each in items if isinstance(each, Constant)]
+    if len(constants) == len(items):
+        return Constant([each.value for each in constants], literal=all(each.literal for each in constants))
+    return lambda frame: [value for item in items if (value := _given(item(frame), "list element")) is not NOTHING]
+
+
+def _map(compiler: "Compiler", node: Call) -> Code:
+    codes = compiler.codes(node.args)
+    entries = list(zip(codes[::2], codes[1::2], strict=True))
+
+    def run(frame: Frame) -> dict[Any, Any]:
+        found: dict[Any, Any] = {}
+        for key_code, value_code in entries:
+            key = key_of(key_code(frame))
+            value = _given(value_code(frame), f"entry '{key}'")
+            if value is not NOTHING:
+                found[key] = value
+        return found
+
+    return run
+
+
+class _Optional:
+    """What a literal has behind a question mark."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def _optional(compiler: "Compiler", node: Call) -> Code:
+    (code,) = compiler.codes(node.args)
+    return lambda frame: _Optional(code(frame))
+
+
+def _given(value: Any, what: str) -> Any:
+    """What a literal has of a part, or NOTHING."""
+    if type(value) is not _Optional:
+        return value
+    if type(value.value) is not Option:
+        raise EvaluationError(f"cannot initialize optional {what} from non-optional value {value.value}")
+    return value.value.value
+
+
+def _has(compiler: "Compiler", node: Call) -> Code:
+    (argument,) = node.args
+    if not isinstance(argument, Member) or not argument.dotted or argument.optional:
+        raise compiler.problem(argument.at, "invalid argument to has() macro")
+    return compiler.code(Member(argument.target, argument.key, argument.at, dotted=True, test=True))
+
+
+def _accumulation(
+    elements: Loop, condition: Code | None, body: Code, made: type = list, add: Callable[..., None] = list.append
+) -> Code:
+    """Return the loop that adds what `body` gives to a list or map where `condition` holds.
+
+    An error ends nothing: upstream's is the last of the condition, or the first of the body.
     """
 
     def run(frame: Frame) -> Any:
-        result = collected()
+        result = made()
         problem: EvaluationError | None = None
         for _ in elements(frame):
+            chosen = False
             try:
-                chosen = True if condition is None else condition(frame)
+                chosen = condition is None or condition(frame)
                 if type(chosen) is not bool:
+                    chosen = False
                     raise no_overload()
-            except StoppedError:
-                raise
-            except EvaluationError as error:
-                problem = error
-                continue
-            if not chosen or problem is not None:
-                continue
-            try:
-                result.take(body(frame), frame)
+                if chosen and problem is None:
+                    add(result, body(frame))
             except StoppedError:
                 raise
             except EvaluationError as error:
                 problem = error
         if problem is not None:
             raise problem
-        return result.value()
+        sized(len(result))
+        return result
 
     return run
 
 
-class Listed:
-    """A list of what a loop gives: map(), filter(), transformList()."""
-
-    def __init__(self) -> None:
-        self._items: list[Any] = []
-
-    def take(self, item: Any, _frame: Frame) -> None:
-        """Add an element."""
-        self._items.append(item)
-
-    def value(self) -> list[Any]:
-        """Return the list."""
-        sized(len(self._items))
-        return self._items
+def _variable(place: int) -> Code:
+    return lambda frame: frame[place]
 
 
-class Mapped:
-    """A map of what a loop gives: by its key for transformMap(), all its entries for transformMapEntry()."""
+def _filter(compiler: "Compiler", node: Call) -> Code:
+    elements, (condition,), (place,) = compiler.loop(node, 1)
+    return _accumulation(elements, condition, _variable(place))
 
-    def __init__(self, key_place: int | None) -> None:
-        self._key_place = key_place
-        self._entries: dict[Any, Any] = {}
 
-    def take(self, item: Any, frame: Frame) -> None:
-        """Add an entry, or those of a map."""
-        if self._key_place is not None:
-            self._insert(key_of(frame[self._key_place]), item)
-            return
-        if type(item) not in MAPS:
-            raise no_overload(f"cel.@mapInsert(map, {kind_of(item)})")
-        for key, value in item.items():
-            self._insert(key, value)
+def _exists_one(compiler: "Compiler", node: Call) -> Code:
+    elements, (condition,), places = compiler.loop(node, len(node.args) - 2)
+    found = _accumulation(elements, condition, _variable(places[0]))
+    return lambda frame: len(found(frame)) == 1
 
-    def _insert(self, key: Any, value: Any) -> None:
-        if key in self._entries:
+
+def _transform(compiler: "Compiler", node: Call) -> Code:
+    elements, (*condition, body), places = compiler.loop(node, 1 if node.name == ".map" else 2)
+    chosen = condition[0] if condition else None
+    if node.name in (".map", ".transformList"):
+        return _accumulation(elements, chosen, body)
+    entry = body if node.name == ".transformMapEntry" else lambda frame: {key_of(frame[places[0]]): body(frame)}
+    return _accumulation(elements, chosen, entry, dict, _insert)
+
+
+def _insert(result: dict[Any, Any], entries: Any) -> None:
+    if type(entries) not in MAPS:
+        raise no_overload(f"cel.@mapInsert(map, {kind_of(entries)})")
+    for key, value in entries.items():
+        if key in result:
             raise EvaluationError(f"insert failed: key {shown(key[0] if type(key) is tuple else key)} already exists")
-        self._entries[key] = value
-
-    def value(self) -> dict[Any, Any]:
-        """Return the map."""
-        return self._entries
+        result[key] = value
 
 
-def sort_by(source: Code, place: int, elements: Loop, body: Code) -> Code:
-    """Return sortBy(): the list, kept in `place` for `elements`, in the order of what `body` gives for each."""
-    ordered = accumulation(elements, None, body, Listed)
+def _sort_by(compiler: "Compiler", node: Call) -> Code:
+    source = compiler.code(node.args[0])
+    with compiler.variables("") as (whole,):
+        elements, (body,), _ = compiler.loop(node, 1, _variable(whole))
+    ordered = _accumulation(elements, None, body)
 
     def run(frame: Frame) -> Any:
-        items = frame[place] = source(frame)
-        keys_of_items = ordered(frame)
+        items = frame[whole] = source(frame)
+        keys = ordered(frame)
         if type(items) is not list:
             raise no_overload("@sortByAssociatedKeys")
-        return sorted_by(items, keys_of_items)
+        return sorted_by(items, keys)
 
     return run
 
 
-def bound(place: int, value: Code, body: Code) -> Code:
-    """Return cel.bind(): `body` with a name for `value`, whose error is one only where the name is read."""
+def _bind(compiler: "Compiler", node: Call) -> Code:
+    name, value, body = node.args
+    code = compiler.code(value)
+    with compiler.variables(compiler.variable_name(name)) as (place,):
+        inner = compiler.code(body)
 
     def run(frame: Frame) -> Any:
         try:
-            frame[place] = value(frame)
+            frame[place] = code(frame)
         except StoppedError:
             raise
         except EvaluationError as error:
+            # It is one only where the name is read.
             frame[place] = error
-        return body(frame)
+        return inner(frame)
 
     return run
 
 
-def variable(place: int) -> Code:
-    """Return what reads a variable."""
-
-    def run(frame: Frame) -> Any:
-        value = frame[place]
-        if isinstance(value, EvaluationError):
-            raise value
-        return value
-
-    return run
-
-
-def mapped_option(option: Code, place: int, body: Code, *, flat: bool) -> Code:
-    """Return optMap(), or with `flat` optFlatMap(): `body` of the value if there is one."""
+def _opt_map(compiler: "Compiler", node: Call) -> Code:
+    option = compiler.code(node.args[0])
+    with compiler.variables(compiler.variable_name(node.args[1])) as (place,):
+        body = compiler.code(node.args[2])
+    flat = node.name == ".optFlatMap"
 
     def run(frame: Frame) -> Any:
         value = option(frame)
@@ -224,8 +257,9 @@ def mapped_option(option: Code, place: int, body: Code, *, flat: bool) -> Code:
     return run
 
 
-def alternative(option: Code, other: Code, *, unwrapped: bool) -> Code:
-    """Return or(), or with `unwrapped` orValue(): `other` is worked out only if it is needed."""
+def _alternative(compiler: "Compiler", node: Call) -> Code:
+    option, other = compiler.codes(node.args)
+    unwrapped = node.name == ".orValue"
 
     def run(frame: Frame) -> Any:
         value = option(frame)
@@ -236,3 +270,35 @@ def alternative(option: Code, other: Code, *, unwrapped: bool) -> Code:
         return value.value if unwrapped else value
 
     return run
+
+
+OPERATORS: Final[dict[str, Macro]] = {
+    "_&&_": _chain,
+    "_||_": _chain,
+    "_?_:_": _choice,
+    "_in_": _membership,
+    "[]": _list,
+    "{}": _map,
+    "?": _optional,
+}
+
+MACROS: Final[dict[tuple[str, int], Macro]] = {
+    ("has", 1): _has,
+    ("cel.bind", 3): _bind,
+    (".sortBy", 3): _sort_by,
+    (".filter", 3): _filter,
+    (".or", 2): _alternative,
+    (".orValue", 2): _alternative,
+    (".optMap", 3): _opt_map,
+    (".optFlatMap", 3): _opt_map,
+    (".exists_one", 3): _exists_one,
+    **{(name, 4): _exists_one for name in (".exists_one", ".existsOne")},
+    **{(name, count): _quantifier for name in (".all", ".exists") for count in (3, 4)},
+    **{(".map", count): _transform for count in (3, 4)},
+    **{
+        (name, count): _transform
+        for name in (".transformList", ".transformMap", ".transformMapEntry")
+        for count in (4, 5)
+    },
+}
+"""By name and number of arguments, as functions are."""

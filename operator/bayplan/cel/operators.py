@@ -1,19 +1,20 @@
-"""Arithmetic: what + - * / % and the sign of a number give, with upstream's errors (common/types/overflow.go)."""
+"""Operators that work out all of their operands, with upstream's errors (common/types/overflow.go)."""
 
 import math
 import operator
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from typing import Any, Final
 
+from bayplan.api.quantity import INT64_MAX, INT64_MIN
 from bayplan.cel.errors import EvaluationError, no_overload
-from bayplan.cel.numbers import Uint, int64_or_none
-from bayplan.cel.values import sized
-
-Binary = Callable[[Any, Any], Any]
+from bayplan.cel.functions import ORDERED, define
+from bayplan.cel.values import Uint, contains, equal, sized
 
 
 def _int(value: int) -> int:
-    if int64_or_none(value) is None:
+    if not INT64_MIN <= value <= INT64_MAX:
         raise EvaluationError("integer overflow")
     return value
 
@@ -35,7 +36,7 @@ def _rest(left: int, right: int) -> int:
     if right == 0:
         raise EvaluationError("modulus by zero")
     # Upstream refuses the one case whose quotient has no place, though its rest is 0.
-    if (left, right) == (-(2**63), -1):
+    if (left, right) == (INT64_MIN, -1):
         raise EvaluationError("integer overflow")
     return int(math.copysign(1, left)) * (abs(left) % abs(right))
 
@@ -48,52 +49,60 @@ def _ratio(left: float, right: float) -> float:
     return math.copysign(math.inf, left) * math.copysign(1, right)
 
 
+def _arithmetic(name: str, whole: Callable[[int, int], int], real: Callable[[float, float], float] | None) -> None:
+    define(name, "int, int", complaint="name")(lambda left, right: _int(whole(left, right)))
+    define(name, "uint, uint", complaint="name")(lambda left, right: _uint(whole(left, right)))
+    if real is not None:
+        define(name, "double, double", complaint="name")(real)
+
+
+_arithmetic("_+_", operator.add, operator.add)
+_arithmetic("_-_", operator.sub, operator.sub)
+_arithmetic("_*_", operator.mul, operator.mul)
+_arithmetic("_/_", _quotient, _ratio)
+_arithmetic("_%_", _rest, None)
+
+
+@define("_+_", "string, string", "bytes, bytes", "list, list")
 def _joined(left: Any, right: Any) -> Any:
     sized(len(left) + len(right))
     return left + right
 
 
-def _kinds(whole: Callable[[int, int], int], real: Binary | None) -> dict[tuple[type, type], Binary]:
-    found: dict[tuple[type, type], Binary] = {
-        (int, int): lambda left, right: _int(whole(left, right)),
-        (Uint, Uint): lambda left, right: _uint(whole(int(left), int(right))),
-    }
-    return found if real is None else found | {(float, float): real}
+define("-_", "int", complaint="name")(lambda value: _int(-value))
+define("-_", "double")(operator.neg)
+define("!_", "bool", complaint="")(operator.not_)
 
 
-BINARY: Final[dict[str, dict[tuple[type, type], Binary]]] = {
-    "_+_": _kinds(operator.add, operator.add) | {(kind, kind): _joined for kind in (str, bytes, list)},
-    "_-_": _kinds(operator.sub, operator.sub),
-    "_*_": _kinds(operator.mul, operator.mul),
-    "_/_": _kinds(_quotient, _ratio),
-    "_%_": _kinds(_rest, None),
-}
-"""What an operator does, by the types of its operands."""
-
-_LEFT: Final = {name: {left for left, _ in kinds} for name, kinds in BINARY.items()}
+@define("-_", "bool")
+def _no_number(_value: bool) -> bool:
+    raise no_overload()
 
 
-def calculate(name: str, left: Any, right: Any) -> Any:
-    """Return what the operator gives.
-
-    Raises:
-        EvaluationError: It does not take these, or the result has no place.
-    """
-    found = BINARY[name].get((type(left), type(right)))
-    if found is None:
-        plain = type(left) in _LEFT[name] or type(left) is str
-        raise no_overload("" if plain else name)
-    return found(left, right)
+@define("_==_", "any, any")
+def _same(left: Any, right: Any) -> bool:
+    same = equal(left, right)
+    if same is None:
+        raise no_overload()
+    return same
 
 
-def negated(value: Any) -> Any:
-    """Return what the sign makes of a number.
+# Without an answer the one is an error and the other true.
+define("_!=_", "any, any")(lambda left, right: equal(left, right) is not True)
 
-    Raises:
-        EvaluationError: It is no signed number, or the smallest one.
-    """
-    if type(value) is int:
-        return _int(-value)
-    if type(value) is float:
-        return -value
-    raise no_overload("" if type(value) in (bool, str) else "-_")
+define("_in_", "any, any")(lambda value, container: contains(container, value))
+
+_NUMBERS: Final = list(product(ORDERED[:3], repeat=2))
+_EXACT: Final = [*(each for each in _NUMBERS if "double" not in each), *((kind, kind) for kind in ORDERED[3:])]
+_INEXACT: Final = [each for each in _NUMBERS if "double" in each]
+
+
+def _of_doubles(holds: Callable[[float, float], bool], left: float, right: float) -> bool:
+    if math.isnan(left) or math.isnan(right):
+        raise EvaluationError("NaN values cannot be ordered")
+    return holds(left, right)
+
+
+for _name, _holds in (("_<_", operator.lt), ("_<=_", operator.le), ("_>_", operator.gt), ("_>=_", operator.ge)):
+    define(_name, *map(", ".join, _EXACT), complaint="name")(_holds)
+    define(_name, *map(", ".join, _INEXACT))(partial(_of_doubles, _holds))

@@ -1,11 +1,8 @@
 """Parses an expression by the precedence of its operators."""
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from bayplan.cel.errors import CompileError
 from bayplan.cel.lexer import Token, number, problem_at, tokens
-from bayplan.cel.syntax import Call, Index, ListOf, Literal, MapOf, Name, Node, Select
+from bayplan.cel.syntax import Call, Literal, Member, Name, Node
 
 LONGEST = 10 * 1024
 """The API server takes no longer expression."""
@@ -16,7 +13,6 @@ DEEPEST = 96
 _BINARY = {"||": 1, "&&": 2}
 _BINARY |= dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), 3)
 _BINARY |= dict.fromkeys("+-", 4) | dict.fromkeys("*/%", 5)
-_Part = TypeVar("_Part")
 _TERNARY = 0
 _UNARY = 6
 _RESERVED = frozenset(
@@ -25,6 +21,7 @@ _RESERVED = frozenset(
         *("namespace", "return", "var", "void", "while"),
     ]
 )
+_CLOSED = {"[": "]", "{": "}"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
 
@@ -38,7 +35,7 @@ def parse(text: str) -> Node:
         raise CompileError(f"compilation failed: the expression is longer than {LONGEST} bytes")
     parser = _Parser(text)
     tree = parser.expression(_TERNARY)
-    parser.expect("end", "<EOF>")
+    parser.expect("<EOF>")
     return tree
 
 
@@ -51,33 +48,30 @@ class _Parser:
 
     def expression(self, least: int) -> Node:
         """An expression whose operators bind at least as strongly as `least`."""
-        self._depth += 1
-        if self._depth > DEEPEST:
-            raise self._problem(f"expression recursion limit exceeded: {DEEPEST}")
         depth = self._depth
+        self._deeper()
         left = self._operand()
         while True:
             token = self._peek()
-            strength = _BINARY.get(token.text) if token.kind in ("sign", "name") else None
+            strength = _BINARY.get(token.text)
             if strength is not None and strength >= max(least, 1):
                 self._take()
-                right = self.expression(strength + 1)
-                left = self._joined(token, left, right)
-            elif token.text == "?" and token.kind == "sign" and least == _TERNARY:
+                left = self._joined(token, left, self.expression(strength + 1))
+            elif token.text == "?" and least == _TERNARY:
                 self._take()
                 chosen = self.expression(1)
-                self.expect("sign", ":")
+                self.expect(":")
                 left = Call("_?_:_", (left, chosen, self.expression(_TERNARY)), token.at)
             else:
                 break
-        self._depth = depth - 1
+        self._depth = depth
         return left
 
     def _joined(self, token: Token, left: Node, right: Node) -> Node:
         name = f"_{token.text}_"
         if token.text in ("&&", "||"):
             # One node for a chain, so that a long one is not deep.
-            terms = left.args if isinstance(left, Call) and left.name == name and left.target is None else (left,)
+            terms = left.args if isinstance(left, Call) and left.name == name else (left,)
             return Call(name, (*terms, right), token.at)
         self._deeper()
         return Call(name, (left, right), token.at)
@@ -86,15 +80,12 @@ class _Parser:
         # Each operator of a chain such as a + b + c is a level; what encloses the chain takes them back.
         self._depth += 1
         if self._depth > DEEPEST:
-            raise self._problem(f"expression recursion limit exceeded: {DEEPEST}")
+            raise problem_at(self._text, self._peek().at, f"expression recursion limit exceeded: {DEEPEST}")
 
     def _operand(self) -> Node:
-        token = self._peek()
-        if token.kind == "sign" and token.text in "!-":
-            return self._signed(token)
-        return self._members(self._primary())
-
-    def _signed(self, sign: Token) -> Node:
+        sign = self._peek()
+        if sign.text not in ("!", "-"):
+            return self._members(self._primary())
         odd = False
         while self._accept(sign.text):
             odd = not odd
@@ -110,41 +101,39 @@ class _Parser:
         return Call(f"{sign.text}_", (operand,), sign.at) if odd else operand
 
     def _members(self, target: Node) -> Node:
-        while True:
-            token = self._peek()
-            if token.kind != "sign" or token.text not in ".[":
-                return target
+        while (token := self._peek()).text in (".", "["):
             self._deeper()
             self._take()
             optional = self._accept("?")
             if token.text == "[":
-                target = Index(target, self.expression(_TERNARY), token.at, optional=optional)
-                self.expect("sign", "]")
+                target = Member(target, self.expression(_TERNARY), token.at, optional=optional)
+                self.expect("]")
                 continue
             field = self._take()
             if field.kind != "name" or field.text in _CONSTANTS or field.text == "in":
                 raise self._unexpected(field)
             if not optional and self._peek().text == "(" and field.text[0] != "`":
                 at = self._take().at
-                target = Call(field.text, self._arguments(), at, target)
+                target = Call(f".{field.text}", (target, *self._arguments()), at)
             else:
-                target = Select(target, field.text.strip("`"), token.at, optional=optional)
+                key = Literal(field.text.strip("`"), token.at)
+                target = Member(target, key, token.at, dotted=True, optional=optional)
+        return target
 
-    def _primary(self) -> Node:  # noqa: C901, PLR0911 - one way for each thing an operand may begin with
+    def _primary(self) -> Node:  # noqa: PLR0911 - one way for each thing an operand may begin with
         token = self._take()
         if token.kind == "number":
             return Literal(number(self._text, token), token.at)
         if token.kind == "value":
             return Literal(token.value, token.at)
-        if token.text == "(" and token.kind == "sign":
+        if token.text == "(":
             inner = self.expression(_TERNARY)
-            self.expect("sign", ")")
+            self.expect(")")
             return inner
-        if token.text == "[" and token.kind == "sign":
-            return self._list(token.at)
-        if token.text == "{" and token.kind == "sign":
-            return self._map(token.at)
-        if token.text == "." and token.kind == "sign":
+        if token.text in _CLOSED:
+            closing = _CLOSED[token.text]
+            return Call(f"{token.text}{closing}", self._parts(closing), token.at)
+        if token.text == ".":
             token = self._take()
         if token.kind != "name" or token.text == "in" or token.text[0] == "`":
             raise self._unexpected(token)
@@ -158,52 +147,38 @@ class _Parser:
         return Name(token.text, token.at)
 
     def _arguments(self) -> tuple[Node, ...]:
-        found: list[Node] = []
         if self._accept(")"):
             return ()
-        while True:
+        found = [self.expression(_TERNARY)]
+        while not self._accept(")"):
+            self.expect(",")
             found.append(self.expression(_TERNARY))
-            if self._accept(")"):
-                return tuple(found)
-            self.expect("sign", ",")
+        return tuple(found)
 
-    def _list(self, at: int) -> Node:
-        items, optional = self._parts("]", lambda: self.expression(_TERNARY))
-        return ListOf(items, optional, at)
-
-    def _map(self, at: int) -> Node:
-        entries, optional = self._parts("}", self._entry)
-        return MapOf(entries, optional, at)
-
-    def _entry(self) -> tuple[Node, Node]:
-        key = self.expression(_TERNARY)
-        self.expect("sign", ":")
-        return key, self.expression(_TERNARY)
-
-    def _parts(self, end: str, part: Callable[[], _Part]) -> tuple[tuple[_Part, ...], frozenset[int]]:
-        """The parts of a literal up to its end, and the places of those with a question mark."""
-        found: list[_Part] = []
-        optional: set[int] = set()
-        while not self._accept(end):
-            if self._accept("?"):
-                optional.add(len(found))
-            found.append(part())
+    def _parts(self, closing: str) -> tuple[Node, ...]:
+        """The parts of a list or a map up to its end."""
+        found: list[Node] = []
+        while not self._accept(closing):
+            at, optional = self._peek().at, self._accept("?")
+            if closing == "}":
+                found.append(self.expression(_TERNARY))
+                self.expect(":")
+            part = self.expression(_TERNARY)
+            found.append(Call("?", (part,), at) if optional else part)
             if not self._accept(","):
-                self.expect("sign", end)
+                self.expect(closing)
                 break
-        return tuple(found), frozenset(optional)
+        return tuple(found)
 
-    def expect(self, kind: str, text: str) -> None:
+    def expect(self, text: str) -> None:
         token = self._take()
-        if (token.kind, token.text) != (kind, text):
+        if token.text != text:
             raise self._unexpected(token)
 
     def _accept(self, sign: str) -> bool:
-        token = self._peek()
-        if token.kind != "sign" or token.text != sign:
-            return False
-        self._next += 1
-        return True
+        accepted = self._peek().text == sign
+        self._next += accepted
+        return accepted
 
     def _peek(self) -> Token:
         return self._tokens[self._next]
@@ -215,6 +190,3 @@ class _Parser:
 
     def _unexpected(self, token: Token) -> CompileError:
         return problem_at(self._text, token.at, f"Syntax error: mismatched input '{token.text}'")
-
-    def _problem(self, message: str) -> CompileError:
-        return problem_at(self._text, self._peek().at, message)

@@ -1,24 +1,21 @@
 """Amounts as `quantity()` of an expression gives them: exact, signed, and integers only where upstream says so."""
 
 import re
-from functools import total_ordering
 from typing import Final
 
+from bayplan.api.quantity import INT64_MAX, INT64_MIN
 from bayplan.cel.errors import EvaluationError
-from bayplan.cel.numbers import int64_or_none
 
 _GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[+-]?+[0-9]*+)")
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,10})")
 _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-_SMALLEST: Final = -(2**63)
 _NANO: Final = 9
 _LONGEST: Final = 4096
-_MAX_BINARY = (2**63 - 1) * 10**_NANO
+_MAX_BINARY = INT64_MAX * 10**_NANO
 _WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
 
-@total_ordering
 class Quantity:
     """An amount: `value` times ten to the power of `scale`, as apimachinery pkg/api/resource keeps it.
 
@@ -62,13 +59,13 @@ class Quantity:
         if amount and scale < -_NANO:
             amount, scale = -(-amount // 10 ** min(-_NANO - scale, 2 * _LONGEST)), -_NANO
         if suffix in _BINARY and amount * 10 ** (_NANO + scale) > _MAX_BINARY:
-            amount, scale = 2**63 - 1, 0
+            amount, scale = INT64_MAX, 0
         return cls(-amount if negative else amount, scale, small=False)
 
     def plus(self, other: "Quantity", sign: int = 1) -> "Quantity":
         """Return the sum, or with `sign` -1 the difference."""
         # Upstream's sign of the smallest int64 overflows, and it stays what it is.
-        addend = other.value if sign > 0 or (other.small and other.value == _SMALLEST) else -other.value
+        addend = other.value if sign > 0 or (other.small and other.value == INT64_MIN) else -other.value
         if self.small and other.small:
             if not other.value:
                 return self
@@ -77,14 +74,15 @@ class Quantity:
         scale = min(self.scale, other.scale)
         left, right = self.value * _power(self.scale - scale), addend * _power(other.scale - scale)
         amount = left + right
-        fits = all(int64_or_none(each) is not None for each in (left, right, amount))
+        fits = all(INT64_MIN <= each <= INT64_MAX for each in (left, right, amount))
         return Quantity(amount, scale, small=self.small and other.small and fits)
 
     def as_int64(self) -> int | None:
         """Return the integer that it is kept as, if it is."""
         if not self.small or self.scale < 0 or self.scale > _NANO * 2:
             return None
-        return int64_or_none(self.value * 10**self.scale)
+        amount: int = self.value * 10**self.scale
+        return amount if INT64_MIN <= amount <= INT64_MAX else None
 
     def as_float(self) -> float:
         """Return the nearest floating-point number, or one beside it."""
@@ -100,10 +98,6 @@ class Quantity:
         (left, left_scale), (right, right_scale) = self.key, other.key
         scale = min(left_scale, right_scale)
         return left * _power(left_scale - scale) < right * _power(right_scale - scale)
-
-    def compare(self, other: "Quantity") -> int:
-        """Return -1, 0 or 1."""
-        return 0 if self.key == other.key else -1 if self < other else 1
 
 
 def _power(exponent: int) -> int:

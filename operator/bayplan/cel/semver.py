@@ -76,11 +76,8 @@ class Semver:
     def __repr__(self) -> str:
         return f"Semver({self.text})"
 
-    def compare(self, other: "Semver") -> int:
-        """Return -1, 0 or 1."""
-        if self.key == other.key:
-            return 0
-        return -1 if self.key < other.key else 1
+    def __lt__(self, other: "Semver") -> bool:
+        return self.key < other.key
 
 
 def quoted(text: str) -> str:

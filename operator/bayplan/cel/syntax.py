@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A constant, or what was worked out of constants."""
+    """A constant."""
 
     value: object
     at: int
@@ -21,52 +21,28 @@ class Name:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
-    """`target.field`, `target.?field` or, as `test`, has(target.field)."""
+class Member:
+    """`target[key]`, `target.key` as `dotted`, with a question mark as `optional`; as `test`, has(target.key)."""
 
     target: "Node"
-    field: str
+    key: "Node"
     at: int
+    dotted: bool = False
     optional: bool = False
     test: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
-    """`target[key]` or `target[?key]`."""
-
-    target: "Node"
-    key: "Node"
-    at: int
-    optional: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Call:
-    """`name(args)`, `target.name(args)`, or an operator, whose name is as upstream's `_+_`."""
+    """A call by the name that is called, of which all else is a case.
+
+    A member's name begins with a dot and its target is the first argument: `.size`. An operator has upstream's name:
+    `_+_`. A list is `[]` of its elements, a map `{}` of its keys and values in turn, and `?` is before an optional one.
+    """
 
     name: str
     args: tuple["Node", ...]
     at: int
-    target: "Node | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class ListOf:
-    """`[a, ?b]`; `optional` has the places of elements with a question mark."""
-
-    items: tuple["Node", ...]
-    optional: frozenset[int]
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class MapOf:
-    """`{k: v, ?k: v}`; `optional` has the places of entries with a question mark."""
-
-    entries: tuple[tuple["Node", "Node"], ...]
-    optional: frozenset[int]
-    at: int
-
-
-Node: TypeAlias = Literal | Name | Select | Index | Call | ListOf | MapOf
+Node: TypeAlias = Literal | Name | Member | Call

@@ -32,27 +32,27 @@ _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _UPPER = {lower: lower - 32 for lower in range(ord("a"), ord("z") + 1)}
 _ESCAPES = str.maketrans({char: f"\\{letter}" for letter, char in (*PLAIN.items(), *zip('\\"', '\\"', strict=True))})
 
-define("string.contains(string): bool", complaint="")(lambda text, part: part in text)
-define("string.startsWith(string): bool", complaint="")(str.startswith)
-define("string.endsWith(string): bool", complaint="")(str.endswith)
-define("string.lowerAscii(): string")(lambda text: text.translate(_LOWER))
-define("string.upperAscii(): string")(lambda text: text.translate(_UPPER))
-define("string.trim(): string")(lambda text: text.strip(_SPACE))
-define("strings.quote(string): string")(lambda text: f'"{text.translate(_ESCAPES)}"')
+define(".contains", "string, string", complaint="")(lambda text, part: part in text)
+define(".startsWith", "string, string", complaint="")(str.startswith)
+define(".endsWith", "string, string", complaint="")(str.endswith)
+define(".lowerAscii", "string")(lambda text: text.translate(_LOWER))
+define(".upperAscii", "string")(lambda text: text.translate(_UPPER))
+define(".trim", "string")(lambda text: text.strip(_SPACE))
+define("strings.quote", "string")(lambda text: f'"{text.translate(_ESCAPES)}"')
 
 
 def _out_of_range(index: int) -> EvaluationError:
     return EvaluationError(f"index out of range: {index}")
 
 
-@define("string.charAt(int): string")
+@define(".charAt", "string, int")
 def _char_at(text: str, index: int) -> str:
     if not 0 <= index <= len(text):
         raise _out_of_range(index)
     return text[index : index + 1]
 
 
-@define("string.indexOf(string): int", "string.indexOf(string, int): int")
+@define(".indexOf", "string, string", "string, string, int")
 def _index_of(text: str, part: str, offset: int = 0) -> int:
     if offset < 0:
         raise _out_of_range(offset)
@@ -61,29 +61,24 @@ def _index_of(text: str, part: str, offset: int = 0) -> int:
     return text.find(part, offset)
 
 
-@define("string.lastIndexOf(string): int")
-def _last_index_of(text: str, part: str) -> int:
-    return text.rfind(part)
-
-
-@define("string.lastIndexOf(string, int): int")
-def _last_index_before(text: str, part: str, offset: int) -> int:
+@define(".lastIndexOf", "string, string", "string, string, int")
+def _last_index_of(text: str, part: str, offset: int | None = None) -> int:
+    if offset is None:
+        return text.rfind(part)
     if offset < 0:
         raise _out_of_range(offset)
     if not part:
         return min(offset, len(text))
-    if offset >= len(text):
-        return -1
-    return text.rfind(part, 0, offset + len(part))
+    return -1 if offset >= len(text) else text.rfind(part, 0, offset + len(part))
 
 
-@define("string.replace(string, string): string", "string.replace(string, string, int): string")
+@define(".replace", "string, string, string", "string, string, string, int")
 def _replace(text: str, old: str, new: str, times: int = -1) -> str:
     sized(len(text) + text.count(old) * len(new) if times else 0)
     return text.replace(old, new, times if -1 <= times < 2**31 else -1)
 
 
-@define("string.split(string): list(string)", "string.split(string, int): list(string)")
+@define(".split", "string, string", "string, string, int")
 def _split(text: str, separator: str, most: int = -1) -> list[str]:
     if most == 0:
         return []
@@ -93,12 +88,10 @@ def _split(text: str, separator: str, most: int = -1) -> list[str]:
     return text.split(separator, most - 1 if 0 < most < 2**31 else -1)
 
 
-@define("string.substring(int): string", "string.substring(int, int): string")
+@define(".substring", "string, int", "string, int, int")
 def _substring(text: str, start: int, end: int | None = None) -> str:
     if end is None:
-        if not 0 <= start <= len(text):
-            raise _out_of_range(start)
-        return text[start:]
+        end = max(start, len(text))
     if start > end:
         raise EvaluationError(f"invalid substring range. start: {start}, end: {end}")
     for index in (start, end):
@@ -107,7 +100,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
     return text[start:end]
 
 
-@define("list(string).join(): string", "list(string).join(string): string")
+@define(".join", "list(string)", "list(string), string")
 def _join(pieces: list[Any], separator: str = "") -> str:
     for each in pieces:
         if type(each) is not str:
@@ -136,18 +129,19 @@ def _kept(pattern: str) -> Any:
     return re2.compile(pattern, _REGEX)
 
 
-@define("matches(string, string): bool", "string.matches(string): bool", complaint="name")
+@define("matches", "string, string", complaint="name")
+@define(".matches", "string, string", complaint="name")
 def _matches(text: str, pattern: str) -> bool:
     return compiled(pattern).search(text) is not None
 
 
-@define("string.find(string): string")
+@define(".find", "string, string")
 def _find(text: str, pattern: str) -> str:
     found = compiled(pattern, "Illegal regex: ").search(text)
     return found.group() if found else ""
 
 
-@define("string.findAll(string): list(string)", "string.findAll(string, int): list(string)")
+@define(".findAll", "string, string", "string, string, int")
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
     found: list[str] = []
     last = -1

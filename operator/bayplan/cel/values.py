@@ -11,7 +11,6 @@ from decimal import Decimal
 from typing import Any, Final
 
 from bayplan.cel.errors import EvaluationError, LimitExceededError, no_overload
-from bayplan.cel.numbers import Uint
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.semver import Semver
 
@@ -20,6 +19,12 @@ _MOST_POWER: Final = 5
 
 LARGEST: Final = 100_000
 """No text or list is longer: an expression of 10 KiB could otherwise make one that fills the memory."""
+
+
+class Uint(int):
+    """An unsigned integer of 64 bits: a kind of its own, equal to an int of the same amount."""
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,11 +256,11 @@ def contains(container: Any, value: Any) -> bool:
     raise no_overload()
 
 
-def sized(length: int) -> None:
-    """Stop the evaluation if a text or list of `length` would be too large to make.
+def sized(length: int, most: int = LARGEST) -> None:
+    """Stop the evaluation if a text or list of `length` would be too large to make, or so many steps too many.
 
     Raises:
         LimitExceededError: It would.
     """
-    if length > LARGEST:
+    if length > most:
         raise LimitExceededError

@@ -3,8 +3,7 @@
 from typing import Any
 
 from bayplan.api.device_objects import DeviceAttribute
-from bayplan.cel import CompileError, Device, EvaluationError, Quantity, compile_selector
-from bayplan.cel.device import versions
+from bayplan.cel import CompileError, Device, EvaluationError, Quantity, compile_selector, versions
 from bayplan.devices.offers import DeviceView
 
 
