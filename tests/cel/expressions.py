@@ -44,6 +44,22 @@ DEVICES = [
     {},
 ]
 
+BY_HAND = {
+    "attributes": {
+        "model": {"string": "A100"},
+        "n": {"int": 3},
+        "b": {"bool": True},
+        "v": {"version": "1.2.3-rc.1"},
+        "li": {"ints": [3, 1, 2]},
+        "ls": {"strings": ["a", "b"]},
+        "lb": {"bools": [True, False]},
+        "lv": {"versions": ["2.0.0", "1.0.0-a"]},
+    },
+    "capacity": {"memory": {"value": "40Gi"}, "cores": {"value": "1500m"}},
+    "allowMultipleAllocations": True,
+}
+"""What the expressions by hand read."""
+
 _TEXTS = ["A100", "", "a", "mig", "1.2.3", "40Gi", "12", "é\\n", "x-1"]
 _INTEGERS = ["0", "1", "-1", "3", "9223372036854775807", "-9223372036854775808", "100"]
 _DOUBLES = ["0.0", "1.5", "-2.5", "3.0", "1e30"]

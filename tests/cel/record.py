@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from e2e.controlplane.build import Programs, build, say_on_stderr
-from tests.cel.expressions import DEVICES, Grammar
+from tests.cel.expressions import BY_HAND, DEVICES, Grammar
 from tests.cel.recording import DRIVER, Answered, expressions_by_hand, write_answers
 from tests.cel.verdict import difference
 
@@ -24,10 +24,10 @@ _TIMES = 4
 
 
 def questions(seed: int, count: int) -> list[tuple[str, dict[str, object]]]:
-    """All expressions by hand for the first device, and `count` random ones."""
+    """All expressions by hand for the first device and for one with all that they read, and `count` random ones."""
     dice = random.Random(seed)
     grammar = Grammar(dice)
-    by_hand = [(each, DEVICES[0]) for each in expressions_by_hand()]
+    by_hand = [(each, device) for device in (DEVICES[0], BY_HAND) for each in expressions_by_hand()]
     return by_hand + [(grammar.selector(), dice.choice(DEVICES)) for _ in range(count)]
 
 

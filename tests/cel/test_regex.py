@@ -56,6 +56,22 @@ def test_all_matches_are_those_that_gos_package_finds(call, expected):
 
 
 @pytest.mark.parametrize(
+    ("text", "pattern", "expected"),
+    [
+        ("aéa", "\\B", []),
+        ("aé", "\\B", [""]),
+        ("日本", "\\B", ["", "", ""]),
+        ("aéb", "\\B|b", ["b"]),
+        ("éé", "\\B|é", ["", "", ""]),
+    ],
+)
+def test_nothing_is_found_within_a_character(text, pattern, expected):
+    device = Device("d", {"text": text, "pattern": pattern, "found": expected})
+    assert compile_selector(f'{TEXT}.findAll({PATTERN}) == device.attributes["d"].found').matches(device)
+    assert holds(f".matches({PATTERN})", text, pattern) == bool(expected)
+
+
+@pytest.mark.parametrize(
     "pattern", ["(a*)*b", "(a|a)*b", "(a+)+b", "(a?){200}a{200}b", "(.*)(.*)(.*)(.*)(.*)(.*)b", "(x+x+)+y"]
 )
 def test_what_another_engine_tries_for_ever_takes_a_step_a_character(pattern):
@@ -85,6 +101,7 @@ def test_what_is_kept_of_many_expressions_has_a_bound():
         ("[b-a]", "invalid character class range: `b-a`"),
         ("\\", "trailing backslash at end of expression: ``"),
         ("\\y", "invalid escape sequence: `\\y`"),
+        ("\\C", "invalid escape sequence: `\\C`"),
         ("(?=a)", "invalid or unsupported Perl syntax: `(?=`"),
         ("\\pX", "invalid character class range: `\\pX`"),
     ],
@@ -93,6 +110,11 @@ def test_what_is_no_regular_expression_is_refused_in_gos_words(pattern, message)
     with pytest.raises(EvaluationError) as refused:
         holds(f".matches({PATTERN})", "a", pattern)
     assert str(refused.value) == f"error parsing regexp: {message}"
+
+
+def test_a_letter_behind_a_backslash_that_is_text_is_no_escape():
+    assert holds(f".matches({PATTERN})", "\\C", "^\\\\C$")
+    assert holds(f".matches({PATTERN})", "\\C", "^\\Q\\C\\E$")
 
 
 def test_an_expression_too_large_is_refused():

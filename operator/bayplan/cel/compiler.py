@@ -137,7 +137,7 @@ class Compiler:
         if definition is None:
             raise self._undeclared(node, name.removeprefix("."))
         codes = self.codes(arguments)
-        if definition.name in _OF_PATTERNS and isinstance(pattern := codes[1], Constant):
+        if definition.name in _OF_PATTERNS and isinstance(pattern := codes[1], Constant) and pattern.literal:
             self._check_pattern(node, definition, pattern)
             definition = replace(definition, complaint="", by_types={})
         return self._worked_out(definition, codes) or closures.call(definition, codes, repeated=self.in_loop)

@@ -54,7 +54,7 @@ def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
     return [item for _, item in sorted(zip(keys, items, strict=True), key=cmp_to_key(order))]
 
 
-@define(".sort", *_ORDERED_LISTS, complaint="name")
+@define(".sort", "list", complaint="name")
 def _sort(items: list[Any]) -> list[Any]:
     return sorted_by(items, items)
 

@@ -1,6 +1,9 @@
 """Functions on texts."""
 
+import re
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import Any, Final
 
 import re2
@@ -25,6 +28,8 @@ _IN_GO: Final = {
     "pattern too large - compile failed": "expression too large",
 }
 """What RE2 says otherwise than Go's package."""
+_ESCAPES_OF_PATTERN: Final = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.", re.DOTALL)
+_ILLEGAL: Final = "Illegal regex: "
 
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002"
 _SPACE += "\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -125,31 +130,37 @@ def compiled(pattern: str, prefix: str = "") -> Any:
 
 @lru_cache(maxsize=128)
 def _kept(pattern: str) -> Any:
+    if "\\C" in _ESCAPES_OF_PATTERN.findall(pattern):
+        raise re2.error(b"invalid escape sequence: \\C")
     # The library looks at each of its options before it finds what it keeps itself.
     return re2.compile(pattern, _REGEX)
+
+
+def _found(pattern: str, text: str, prefix: str = "") -> Iterator[bytes]:
+    """Yield what Go's package finds.
+
+    RE2 goes by bytes: an empty match within a character is none, nor is one right after another match.
+    """
+    encoded, last = text.encode(), -1
+    for match in compiled(pattern, prefix).finditer(encoded):
+        within = encoded[match.start() : match.start() + 1]
+        if match.end() > match.start() or (match.start() != last and not b"\x80" <= within < b"\xc0"):
+            yield match.group()
+        last = match.end()
 
 
 @define("matches", "string, string", complaint="name")
 @define(".matches", "string, string", complaint="name")
 def _matches(text: str, pattern: str) -> bool:
-    return compiled(pattern).search(text) is not None
+    return next(_found(pattern, text), None) is not None
 
 
 @define(".find", "string, string")
 def _find(text: str, pattern: str) -> str:
-    found = compiled(pattern, "Illegal regex: ").search(text)
-    return found.group() if found else ""
+    return next(_found(pattern, text, _ILLEGAL), b"").decode()
 
 
 @define(".findAll", "string, string", "string, string, int")
 def _find_all(text: str, pattern: str, most: int = -1) -> list[str]:
-    found: list[str] = []
-    last = -1
-    for match in compiled(pattern, "Illegal regex: ").finditer(text) if most else ():
-        # An empty match right after another one is none: Go regexp.allMatches.
-        if match.end() > match.start() or match.start() != last:
-            found.append(match.group())
-        last = match.end()
-        if len(found) == most:
-            break
-    return found
+    found = _found(pattern, text, _ILLEGAL)
+    return [each.decode() for each in islice(found, most if most >= 0 else None)]
