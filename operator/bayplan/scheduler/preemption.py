@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 import msgspec
@@ -95,7 +95,9 @@ class PreemptionExecutor:
 
     def start(self, nominated: Nominated) -> None:
         """End the victims of a nominated pod while the loop goes on."""
-        fit_error = nominated.fit_error
+        compared = nominated.fit_error.candidates
+        # Thousands may wait for their turn, and nobody asks any more what else was compared.
+        fit_error = nominated.fit_error = replace(nominated.fit_error, candidates=())
         chosen = fit_error.victims
         is_written = False
 
@@ -115,7 +117,7 @@ class PreemptionExecutor:
         self._seen.add(nominated.node_name)
         if any(not victim.is_terminating for victim in chosen):
             self.metrics.preemption_victims.observe(len(chosen))
-            violations = [each.pdb_violations for each in fit_error.candidates if each.victims == chosen]
+            violations = [each.pdb_violations for each in compared if each.victims == chosen]
             if violations and violations[0]:
                 self.metrics.budget_violations.add(POD_PREEMPTOR, by=violations[0])
         cause = _Cause(

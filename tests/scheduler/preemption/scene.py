@@ -23,6 +23,7 @@ class Chooser:
 
     name = "DefaultPreemption"
     nominations: dict = field(default_factory=dict)
+    candidates: tuple = ()
     otherwise: str | None = ""
     evicts: bool = False
     retry_after: float | None = None
@@ -31,7 +32,7 @@ class Chooser:
         if pod.uid in self.nominations:
             node, *victims = self.nominations[pod.uid]
             found = tuple(v for n in nodes.pods for v in n.values() if v.uid in victims)
-            return PostFilterResult(SUCCESS, node, found, evicts=self.evicts)
+            return PostFilterResult(SUCCESS, node, found, self.candidates, evicts=self.evicts)
         return PostFilterResult(NO, self.otherwise, retry_after=self.retry_after)
 
 

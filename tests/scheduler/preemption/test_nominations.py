@@ -1,10 +1,14 @@
 """Nominations: when they are written, when they end, and what becomes of the pods that had them."""
 
+import gc
+import weakref
+
 import pytest
 from tests.builders import make_node, make_pod_info
 from tests.scheduler.preemption.scene import preempt
 
 from bayplan.api.errors import AmbiguousError
+from bayplan.framework.candidate import Candidate
 from bayplan.queue.queued_pod import SubQueue
 
 
@@ -66,6 +70,21 @@ async def test_a_pod_that_time_alone_may_help_is_tried_again_at_its_time(scene):
     scene.step()
     assert scene.sub_queue_of() is SubQueue.UNSCHEDULABLE
     assert scene.queue.next_deadline() == 30
+
+
+async def test_a_preemption_that_waits_for_its_turn_keeps_no_other_node_that_was_compared(scene):
+    scene.api.close("PATCH", "p")
+    scene.chooser.candidates = (Candidate("n2", (make_pod_info("other"),)),)
+    scene.chooser.nominations["p"] = ("n1", "low-n1")
+    compared = weakref.ref(scene.chooser.candidates[0])
+    scene.pod()
+    scene.step()
+    scene.chooser.candidates = ()
+    gc.collect()
+    assert (compared(), scene.nominated()) == (None, "n1")
+    scene.api.open("PATCH", "p")
+    await scene.work()
+    assert scene.api.deleted() == ["low-n1"]
 
 
 def broken(*_):
