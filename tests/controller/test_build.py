@@ -1,8 +1,10 @@
 import logging
 
 import aiohttp
+import msgspec
 import pytest
 from tests.api.clients import POD
+from tests.builders import make_pod
 from tests.controller.kubernetes_api import KubernetesApi
 from tests.faults.certificates import Authority
 
@@ -45,3 +47,15 @@ async def test_a_serving_certificate_that_has_expired_is_shown_and_told_with_its
     assert len(told) == lines
     named = f"serving with a certificate that has expired certificate=--tls-cert-file {tmp_path}/tls-cert-file expired="
     assert all(each.startswith(named) for each in told)
+
+
+async def test_pods_that_wait_share_what_their_template_gives_them():
+    parts = build(default_configuration(), Credentials(server="http://127.0.0.1:1"))
+    pods = [make_pod(name, uid=name, cpu="1", labels={"app": "a"}, scheduler_name="bayplan") for name in ("p", "q")]
+    for pod in pods:
+        parts.intake_list.pending.changed(msgspec.json.decode(msgspec.json.encode(pod), type=type(pod)))
+    first, second = (parts.scheduler.queue.newest(pod.metadata.uid).pod for pod in pods)
+    for client in parts.clients:
+        await client.close()
+    assert second.spec.containers is first.spec.containers
+    assert second.metadata.labels is first.metadata.labels

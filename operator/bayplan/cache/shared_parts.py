@@ -26,7 +26,7 @@ _NAMES: Final = (("metadata", "namespace"), ("spec", "scheduler_name"), ("spec",
 
 
 class SharedParts:
-    """Has pods share what their template gives them; the watch of pods on nodes and simulations of files rely on it.
+    """Has pods share what their template gives them; the watches, the queue and simulations of files rely on it.
 
     Of a pod of the usual size that is two thirds, and most pods are of few templates. Nobody changes a part in place.
     """

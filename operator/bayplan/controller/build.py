@@ -175,6 +175,7 @@ def build(
         on_went_back=recovery.went_back,
         scheduler_names=() if is_shadow else names,
         shadow=shadow,
+        shared=pending.shared.of,
         on_group_gone=group_reporter.forget,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=partial(make_reflector, contact=contact),

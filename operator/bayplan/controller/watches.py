@@ -12,10 +12,10 @@ from bayplan.api.backoff import ROLES_SECONDS, WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
+from bayplan.api.objects import Pod
 from bayplan.api.reflector import Reflector
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource
-from bayplan.cache.shared_parts import SharedParts
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import (
@@ -189,7 +189,8 @@ class Watches:
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
     `on_went_back` is called when a list is older than what was known before. A `shadow` takes nodes and all pods in
-    place of cache and queue. Pod groups of both kinds are watched wherever they are served, if the queue takes any.
+    place of cache and queue. Of a pod on a node what `shared` returns is kept. Pod groups of both kinds are watched
+    wherever they are served, if the queue takes any.
     """
 
     def __init__(
@@ -206,6 +207,7 @@ class Watches:
         scheduler_names: Collection[str] = (),
         rejection_backoff_seconds: float = 0.0,
         shadow: Shadow | None = None,
+        shared: Callable[[Pod], Pod] = lambda pod: pod,
         on_group_gone: Callable[[str], None] = lambda uid: None,
         timing: WatchTiming | None = None,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
@@ -239,7 +241,7 @@ class Watches:
                 label="AssignedPod",
                 field_selector=selector,
                 on_recovered=on_recovered,
-                shared=SharedParts().of,
+                shared=shared,
             ),
             *map(look_up, map(resource_of, cache.listers.wanted())),
         ]

@@ -11,6 +11,7 @@ from bayplan.api.watch_event import PodEvent, read_pod
 from bayplan.cache.cache import Cache, is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.shared_parts import SharedParts
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import pod_path
@@ -38,6 +39,8 @@ class PendingPodEvents:
     metrics: Metrics
     profiles: frozenset[str]
     on_gone: Callable[[str], None] = lambda uid: None
+    shared: SharedParts = field(default_factory=SharedParts)
+    """What its pods share with each other, and with pods on nodes where the watch of these has it, too."""
     _ended: RecentlyUsed[str, str] = field(default_factory=lambda: RecentlyUsed(_KEPT_BYTES, _size), init=False)
     """The version by which a pod was no longer pending, or in which it was left out, by UID."""
     _outdated: set[str] = field(default_factory=set, init=False)
@@ -62,22 +65,23 @@ class PendingPodEvents:
         """A pending pod was added or changed."""
         if pod.spec.scheduler_name not in self.profiles:
             return
-        info = PodInfo(pod)
+        uid, version = pod.metadata.uid, pod.metadata.resource_version
         if pod.spec.node_name or is_finished(pod):
-            self.gone(info.uid, pod.metadata.resource_version)
+            self.gone(uid, version)
             return
-        if not self._is_news(info.uid, pod.metadata.resource_version):
+        if not self._is_news(uid, version):
             return
+        info = PodInfo(self.shared.of(pod))
         try:
             _require_schedulable(info)
         except ValueError as error:
-            self._leave_out(info.uid, pod.metadata.resource_version, info.key, error)
+            self._leave_out(uid, version, info.key, error)
             return
-        begins_to_end = info.is_terminating and self.queue.is_alive(info.uid)
-        self._outdated.discard(info.uid)
+        begins_to_end = info.is_terminating and self.queue.is_alive(uid)
+        self._outdated.discard(uid)
         self.queue.update(info)
         if begins_to_end:
-            self.on_gone(info.uid)
+            self.on_gone(uid)
         self.wake()
 
     def written(self, body: bytes) -> None:
