@@ -146,6 +146,11 @@ def test_a_command_loads_only_what_it_needs(arguments, unwanted):
     assert ran.stdout.endswith("loaded: []\n"), ran.stderr
 
 
+def test_what_reads_certificates_is_loaded_only_where_https_is_served():
+    ran = python("import sys, bayplan.cli.serve\nprint('cryptography.x509' in sys.modules)")
+    assert ran.stdout == "False\n", ran.stderr
+
+
 SIMULATE = "simulate --cluster examples/cluster/worked-example.yaml"
 
 

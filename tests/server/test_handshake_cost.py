@@ -1,8 +1,7 @@
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
-from bayplan.server.handshake import handshake_cost
-from bayplan.server.serving_tls import self_signed, signed
+from bayplan.server.serving_tls import handshake_cost, self_signed, signed
 
 
 @pytest.mark.parametrize(("bits", "cost"), [(1024, 1.05), (2048, 1.4), (4096, 4.2), (8192, 26.6)])

@@ -8,8 +8,7 @@ from click.testing import CliRunner
 
 from bayplan.cli.flags import command
 from bayplan.config.errors import ConfigurationError
-from bayplan.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
-from bayplan.server.serving_tls import TlsPolicy
+from bayplan.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions, TlsPolicy
 
 
 def options(*flags, **environment):

@@ -24,6 +24,7 @@ from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.scheduler.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.access import ClusterAuthorities, Security
+from bayplan.server.client_authorities import checked_authorities
 from bayplan.server.debug import cache_route, configz_route, flagz_route, profile_route, statusz_route
 from bayplan.server.health import HealthChecks
 from bayplan.server.http import PUBLIC_PATHS, HttpServer
@@ -32,14 +33,6 @@ from bayplan.server.metrics import AtScrape, SchedulerMetrics
 from bayplan.server.options import ServingOptions
 from bayplan.server.resource_metrics import resource_metrics_route
 from bayplan.server.reviews import Reviews
-from bayplan.server.serving_tls import (
-    ServingTls,
-    checked_authorities,
-    checked_identity,
-    expired_since,
-    pair_in,
-    self_signed,
-)
 from bayplan.server.state import PackingCollector, build_metrics, state_metrics
 
 logger = logging.getLogger(__name__)
@@ -102,6 +95,8 @@ class Serving:
             await self._reviews.close()
 
     def _secured(self, credentials: Credentials, make_client: MakeClient) -> Security:
+        from bayplan.server import serving_tls  # noqa: PLC0415  what reads certificates takes eight megabytes
+
         authentication, authorization = self._options.authentication, self._options.authorization
         asked, also_asked = (
             make_client(credentials if each is None else load_credentials(each), REVIEWS_PER_SECOND)
@@ -114,16 +109,16 @@ class Serving:
         elif not authentication.skips_lookup:
             self._authorities = ClusterAuthorities(asked)
             client_pem = self._authorities.pem
-        pair = _serving_pair(self._options)
+        pair = serving_tls.serving_pair(self._options)
 
         def identity_of(certificate: bytes, key: bytes) -> bytes:
-            made = checked_identity(certificate, key)
-            if (expired := expired_since(certificate, datetime.now(UTC))) is not None:
+            made = serving_tls.checked_identity(certificate, key)
+            if (expired := serving_tls.expired_since(certificate, datetime.now(UTC))) is not None:
                 text = "serving with a certificate that has expired certificate=%s expired=%s"
                 logger.warning(text, pair[0].name, expired.isoformat())
             return made
 
-        tls = ServingTls(_reloaded(pair, identity_of), client_pem, self._options.tls)
+        tls = serving_tls.ServingTls(_reloaded(pair, identity_of), client_pem, self._options.tls)
         return Security(tls, reviews, authentication, authorization)
 
 
@@ -205,16 +200,6 @@ def _reloaded(sources: Sequence[PemSource], make: Callable[..., bytes]) -> Calla
             logger.warning("certificate not reloaded, the last one stays in use reason=%s", error)
 
     return ReloadedFiles(sources, make, tell).current
-
-
-def _serving_pair(options: ServingOptions) -> tuple[PemSource, PemSource]:
-    if options.certificate is not None and options.key is not None:
-        return options.certificate, options.key
-    if options.certificate_directory is not None:
-        return pair_in(options.certificate_directory, options.bind_address)
-    certificate, key = self_signed(options.bind_address)
-    logger.info("serving with a certificate of its own, which nobody can check; --tls-cert-file names another")
-    return PemSource("certificate", data=certificate), PemSource("key", data=key)
 
 
 def _nobody() -> None:

@@ -7,6 +7,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Collection
 from http import HTTPStatus
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,9 +19,12 @@ from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, CredentialsError, 
 from bayplan.api.kubeconfig import is_local
 from bayplan.api.response import decode_status
 from bayplan.server.answers import plain
+from bayplan.server.client_authorities import checked_authorities
 from bayplan.server.options import AuthenticationOptions, AuthorizationOptions
 from bayplan.server.reviews import ReviewCache, ReviewError, Reviews, User
-from bayplan.server.serving_tls import ServingTls, checked_authorities
+
+if TYPE_CHECKING:
+    from bayplan.server.serving_tls import ServingTls
 
 AUTHENTICATED = "system:authenticated"
 """The group of everybody who is somebody."""
@@ -46,7 +50,7 @@ class Security:
 
     def __init__(
         self,
-        tls: ServingTls,
+        tls: "ServingTls",
         reviews: Reviews,
         authentication: AuthenticationOptions,
         authorization: AuthorizationOptions,

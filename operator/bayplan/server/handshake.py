@@ -1,23 +1,12 @@
-"""A TLS handshake with a client that may take its time or never end it, and what one takes from the loop."""
+"""A TLS handshake with a client that may take its time or never end it."""
 
 import asyncio
 import logging
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Final
 
-from cryptography import x509
-from cryptography.exceptions import UnsupportedAlgorithm
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-
-from bayplan.api.errors import CredentialsError
 from bayplan.server.turns import PeerTurns
-
-# `python -m e2e.bench.handshakes`: what is paid beside a connection with a key on P-256, which is 1.
-_RSA_2048_MORE: Final = 0.4
-_LARGE_CURVE_MORE: Final = 1.0
-_P256_BITS: Final = 256
 
 logger = logging.getLogger(__name__)
 # Cuts off who connects and says nothing, or stops in the middle: a handshake takes three round trips.
@@ -26,25 +15,6 @@ HANDSHAKE_SECONDS = 10.0
 _FIRST_BYTE = b"\x16"
 # How long a client that was answered may take to say goodbye.
 _GOODBYE_SECONDS = 1.0
-
-
-def handshake_cost(certificates: bytes) -> float:
-    """Return what a connection costs whose server shows the first of some PEM certificates, next to one on P-256.
-
-    Signing with RSA takes time by the third power of the key's length.
-
-    Raises:
-        CredentialsError: the certificate is of a kind that OpenSSL may know, but Go and kube-scheduler do not.
-    """
-    try:
-        key = x509.load_pem_x509_certificate(certificates).public_key()
-    except (ValueError, UnsupportedAlgorithm) as error:
-        raise CredentialsError("the serving certificate is of a kind that is not supported") from error
-    if isinstance(key, rsa.RSAPublicKey):
-        return 1.0 + _RSA_2048_MORE * (key.key_size / 2048) ** 3
-    if isinstance(key, ec.EllipticCurvePublicKey) and key.key_size > _P256_BITS:
-        return 1.0 + _LARGE_CURVE_MORE
-    return 1.0
 
 
 class Handshake:

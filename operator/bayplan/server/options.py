@@ -11,7 +11,6 @@ from typing import ClassVar, Final
 from bayplan.api.kubeconfig import PemSource
 from bayplan.config.errors import ConfigurationError, invalid, required, unsupported
 from bayplan.config.flags import PORT, boolean, flag, items, seconds
-from bayplan.server.serving_tls import TlsPolicy
 
 _EXCHANGES: Final = {"ECDHE_ECDSA": "ECDHE-ECDSA-", "ECDHE_RSA": "ECDHE-RSA-", "RSA": ""}
 _CIPHERS: Final = {
@@ -37,6 +36,16 @@ _BROKEN: Final = frozenset(
 """What Go still has and OpenSSL refuses to speak."""
 
 _VERSIONS: Final = {"VersionTLS12": ssl.TLSVersion.TLSv1_2, "VersionTLS13": ssl.TLSVersion.TLSv1_3}
+
+
+@dataclass(frozen=True, slots=True)
+class TlsPolicy:
+    """What a client has to be able to do."""
+
+    minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
+    """The oldest version of TLS that is spoken."""
+    ciphers: str | None = None
+    """Cipher suites up to TLS 1.2 in OpenSSL's words; None for Python's choice. Those of TLS 1.3 are always on."""
 
 
 def _address(name: str, text: str) -> str:

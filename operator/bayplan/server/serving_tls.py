@@ -1,4 +1,7 @@
-"""The certificates that the secure port shows, its own where it is given none, and the rules of its handshakes."""
+"""The certificates that the secure port shows, its own where it is given none, and what handshakes with them cost.
+
+Loaded only where HTTPS is served, since cryptography takes eight megabytes.
+"""
 
 import datetime as dt
 import ipaddress
@@ -7,9 +10,9 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -21,7 +24,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import PemSource
 from bayplan.api.trust import load_identity
-from bayplan.server.handshake import handshake_cost
+from bayplan.server.client_authorities import ServingContext, trust_client_authorities
+from bayplan.server.options import ServingOptions, TlsPolicy
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +34,10 @@ PAIR_NAME = "bayplan"
 # Longer than any process runs: there is nobody to rotate it, and who does not check it does not check its end either.
 LIFETIME = dt.timedelta(days=3650)
 _LONGEST_COMMON_NAME = 64
+# `python -m e2e.bench.handshakes`: what is paid beside a connection with a key on P-256, which is 1.
+_RSA_2048_MORE: Final = 0.4
+_LARGE_CURVE_MORE: Final = 1.0
+_P256_BITS: Final = 256
 
 
 def self_signed(bind_address: str) -> tuple[bytes, bytes]:
@@ -68,6 +76,21 @@ def signed(key: ec.EllipticCurvePrivateKey | rsa.RSAPrivateKey, bind_address: st
     encoding = serialization.Encoding.PEM
     key_pem = key.private_bytes(encoding, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     return certificate.public_bytes(encoding), key_pem
+
+
+def serving_pair(options: ServingOptions) -> tuple[PemSource, PemSource]:
+    """Return the certificate to show and its key: those that flags name, or one of its own.
+
+    Raises:
+        CredentialsError: files in `--cert-dir` cannot be read or written.
+    """
+    if options.certificate is not None and options.key is not None:
+        return options.certificate, options.key
+    if options.certificate_directory is not None:
+        return pair_in(options.certificate_directory, options.bind_address)
+    certificate, key = self_signed(options.bind_address)
+    logger.info("serving with a certificate of its own, which nobody can check; --tls-cert-file names another")
+    return PemSource("certificate", data=certificate), PemSource("key", data=key)
 
 
 def pair_in(directory: Path, bind_address: str) -> tuple[PemSource, PemSource]:
@@ -143,20 +166,23 @@ def _key_fault(key: bytes) -> str | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class TlsPolicy:
-    """What a client has to be able to do."""
+def handshake_cost(certificates: bytes) -> float:
+    """Return what a connection costs whose server shows the first of some PEM certificates, next to one on P-256.
 
-    minimum_version: ssl.TLSVersion = ssl.TLSVersion.TLSv1_2
-    """The oldest version of TLS that is spoken."""
-    ciphers: str | None = None
-    """Cipher suites up to TLS 1.2 in OpenSSL's words; None for Python's choice. Those of TLS 1.3 are always on."""
+    Signing with RSA takes time by the third power of the key's length.
 
-
-class ServingContext(ssl.SSLContext):
-    """A TLS server context that remembers whose client certificates it takes."""
-
-    client_authorities: bytes | None = None
+    Raises:
+        CredentialsError: the certificate is of a kind that OpenSSL may know, but Go and kube-scheduler do not.
+    """
+    try:
+        key = x509.load_pem_x509_certificate(certificates).public_key()
+    except (ValueError, UnsupportedAlgorithm) as error:
+        raise CredentialsError("the serving certificate is of a kind that is not supported") from error
+    if isinstance(key, rsa.RSAPublicKey):
+        return 1.0 + _RSA_2048_MORE * (key.key_size / 2048) ** 3
+    if isinstance(key, ec.EllipticCurvePublicKey) and key.key_size > _P256_BITS:
+        return 1.0 + _LARGE_CURVE_MORE
+    return 1.0
 
 
 class ServingTls:
@@ -218,28 +244,6 @@ class ServingTls:
         if client_authorities is not None:
             trust_client_authorities(context, client_authorities)
         return context
-
-
-def trust_client_authorities(context: ServingContext, authorities: bytes) -> None:
-    """Have `context` ask for a client certificate, and end the handshake for one that `authorities` did not sign.
-
-    Raises:
-        CredentialsError: they are no PEM certificates.
-    """
-    # As a client's context does: clusters have authorities without a key identifier, and intermediate ones as roots.
-    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
-    context.verify_mode = ssl.CERT_OPTIONAL
-    try:
-        context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore") or "empty")
-    except (ssl.SSLError, ValueError) as error:
-        raise CredentialsError("the authorities of client certificates are not PEM certificates") from error
-    context.client_authorities = authorities
-
-
-def checked_authorities(authorities: bytes) -> bytes:
-    """Return `authorities` if they are PEM certificates; raises CredentialsError otherwise."""
-    trust_client_authorities(ServingContext(ssl.PROTOCOL_TLS_SERVER), authorities)
-    return authorities
 
 
 def checked_identity(certificate: bytes, key: bytes) -> bytes:
