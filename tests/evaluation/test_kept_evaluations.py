@@ -181,7 +181,7 @@ def test_a_shape_is_forgotten_whatever_nominations_it_saw():
     assert scene.kept.get((2, "shape", None)) is not None
 
 
-def test_a_large_pod_holds_no_nominations_that_are_gone():
+def test_a_large_pod_holds_no_nominations_that_are_gone_and_that_nobody_asked_for_of_late():
     scene = Scene()
     pod = make_pod_info(cpu="1", node_affinity=VERY_MANY_RULES)
     nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
@@ -191,6 +191,8 @@ def test_a_large_pod_holds_no_nominations_that_are_gone():
     scene.kept.put((1, "large", seen()), Evaluation(scene.framework, scene.cache.nodes, nominations, seen()), pod)
     scene.nominator.delete(nominated.uid)
     assert nominations.respected_by(pod) is None
+    for _ in range(2):
+        nominations.release_unused()
     gc.collect()
     assert seen() is None
 

@@ -38,6 +38,26 @@ def test_no_table_is_copied_again_however_many_priorities_are_nominated():
     assert scene.gone == []
 
 
+def test_no_table_is_copied_again_when_a_pod_is_nominated_after_the_last_one_is_placed():
+    cache, nominator, gone = Cache(), Nominator(), []
+    cache.set_node(make_node("n1"))
+    nominations = Nominations(cache.nodes, nominator, gone.append)
+    waiting = make_pod_info("waiting", uid="waiting")
+    first, second = (make_pod_info(name, uid=name, priority=5) for name in ("first", "second"))
+    nominator.add(first, "n1")
+    table = nominations.respected_by(waiting)
+    nominator.delete("first")
+    assert nominations.respected_by(waiting) is None
+    nominator.add(second, "n1")
+    assert nominations.respected_by(waiting) is table
+    assert table.pods == {0: [second]}
+    nominator.delete("second")
+    nominations.release_unused()
+    assert gone == []
+    nominations.release_unused()
+    assert gone == [table]
+
+
 def test_the_own_nomination_of_a_pod_makes_no_table():
     cache, nominator = Cache(), Nominator()
     cache.set_node(make_node("n1"))

@@ -152,8 +152,8 @@ class NominatedTable:
 class Nominations:
     """The nominated tables of one node table, by the lowest priority they count.
 
-    Those used last are kept: a few, and as many more as fit into `limit` bytes. Their logs together have the bound of
-    the logs of a few.
+    Those used last are kept: a few, and as many more as fit into `limit` bytes; while nobody is nominated the last one.
+    Their logs together have the bound of the logs of a few.
 
     `on_gone` is called with each table that is not used any more: whoever holds it must let go, as it is a copy of all
     that pods take.
@@ -180,8 +180,8 @@ class Nominations:
         Upstream: framework/runtime/framework.go addGENominatedPods, pods of equal or higher priority.
         """
         if not self.nominator.nodes():
-            if self._tables:
-                self._keep(0)
+            # The next nomination is mostly of a pod of the same priority.
+            self._keep(1)
             return None
         priority = self.nominator.lowest_priority_from(pod.priority, besides=pod.uid)
         if priority is None:
