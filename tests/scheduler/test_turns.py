@@ -1,4 +1,4 @@
-"""Turns: what has no answer for one namespace takes a bounded share, and the rest is everybody else's."""
+"""Turns: what fails or hangs for one namespace takes a bounded share, and the rest is everybody else's."""
 
 import asyncio
 
@@ -45,6 +45,24 @@ async def test_a_held_namespace_has_a_third_of_the_places_under_way(calls):
     await calls.slow()
     assert len(calls.under_way) == 2
     assert (calls.turns.waiting, calls.turns.held) == (0, 94)
+
+
+async def test_a_namespace_whose_calls_admission_refuses_has_a_twelfth_of_the_places_until_one_is_taken():
+    calls = Calls(size=24)
+    calls.refuses = {"bad"}
+    calls.call("bad")
+    await until(lambda: len(calls.done) == 1)
+    calls.hangs = {"bad"}
+    calls.call("bad", times=100)
+    await asyncio.sleep(0)
+    assert calls.under_way == ["bad"] * 2
+    calls.call("good", times=10)
+    await until(lambda: len(calls.done) == 11)
+    calls.refuses = set()
+    calls.answer.set()
+    calls.answer = asyncio.Event()
+    await until(lambda: len(calls.under_way) == 16)
+    await calls.turns.stop()
 
 
 async def test_all_held_namespaces_together_have_as_many_as_there_are_places(calls):
@@ -160,7 +178,9 @@ async def test_a_stop_ends_what_waits_and_what_is_under_way():
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["call", "hang", "heal", "answer", "pass"]), st.integers(0, 3), st.integers(0, 2)),
+    st.tuples(
+        st.sampled_from(["call", "hang", "refuse", "heal", "answer", "pass"]), st.integers(0, 3), st.integers(0, 2)
+    ),
     max_size=40,
 )
 
@@ -177,8 +197,11 @@ def test_whatever_hangs_the_share_is_kept_and_all_is_done_in_the_end(steps):
                 calls.call(name, 1 + number, rank)
             elif kind == "hang":
                 calls.hangs.add(name)
+            elif kind == "refuse":
+                calls.refuses.add(name)
             elif kind == "heal":
                 calls.hangs.discard(name)
+                calls.refuses.discard(name)
             elif kind == "answer":
                 calls.answer.set()
                 await asyncio.sleep(0)

@@ -8,11 +8,12 @@ SLOW_SECONDS = 0.05
 
 
 class Calls:
-    """Calls that are answered when told, or at once where the namespace does not hang."""
+    """Calls that are answered when told, or at once where the namespace does not hang; admission refuses some."""
 
     def __init__(self, size=6, **options):
         self.turns = Turns(size, slow_seconds=SLOW_SECONDS, **options)
         self.hangs = set()
+        self.refuses = set()
         self.under_way = []
         self.done = []
         self.answer = asyncio.Event()
@@ -28,6 +29,7 @@ class Calls:
             if namespace in self.hangs:
                 await self.answer.wait()
             self.under_way.remove(namespace)
+            turn.refused = namespace in self.refuses
         self.done.append((namespace, rank))
 
     async def slow(self):

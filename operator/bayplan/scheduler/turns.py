@@ -12,7 +12,7 @@ SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
 
 _REMEMBERED = 4096
-"""Of so many namespaces that have no call it is known that they are held."""
+"""Of so many namespaces that have no call it is known that their calls fail or hang."""
 
 
 class Turn:
@@ -22,7 +22,7 @@ class Turn:
     leaves, which the client's rate limit may hold up after the turn began: from then on it is measured.
     """
 
-    __slots__ = ("_turns", "begin", "entry", "is_late", "is_slow", "lane", "namespace", "rank", "sent_at")
+    __slots__ = ("_turns", "begin", "entry", "is_late", "is_slow", "lane", "namespace", "rank", "refused", "sent_at")
 
     def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
         self._turns = turns
@@ -40,6 +40,8 @@ class Turn:
         """Whether it counts no more: it takes long, or others of its namespace did as it began."""
         self.is_late = False
         """Whether it takes long."""
+        self.refused = False
+        """Whether admission refused its request; who has the answer says so before the turn is left."""
 
     async def __aenter__(self) -> Self:
         if self.lane is None:
@@ -71,7 +73,7 @@ _Entry = tuple[int, int, Turn]
 class _Lane:
     """The calls of one namespace; `waiting` is sorted, and its first one goes first."""
 
-    __slots__ = ("is_held", "last", "late", "namespace", "offered", "under_way", "waiting")
+    __slots__ = ("is_held", "last", "late", "namespace", "offered", "refused", "under_way", "waiting")
 
     def __init__(self, namespace: str, last: int) -> None:
         self.namespace = namespace
@@ -81,10 +83,16 @@ class _Lane:
         """How many of these take long."""
         self.is_held = False
         """Whether a call took long and none was answered soon since, or one takes long now."""
+        self.refused = False
+        """Whether admission refused the last call that was answered."""
         self.last = last
         """The number of the last call that began: whose is smallest goes first."""
         self.offered: _Offer | None = None
         """Its entry among those that may begin a call; None while it has too many under way, and if none waits."""
+
+    def share_of(self, limit: int) -> int:
+        """How many of so many calls may be of this namespace."""
+        return limit // 12 if self.refused else limit // 3 if self.is_held else limit * 2 // 3
 
 
 _Offer = tuple[int, int, _Lane]
@@ -95,11 +103,12 @@ class Turns:
     """Allows calls of one kind, each namespace a bounded share; the dispatcher relies on it for all that is sent.
 
     At most `limit(rank)` calls are under way that left less than `slow_seconds` ago, `size` unless it is given, and at
-    most two thirds of them in one namespace. The highest rank goes first, then the namespace whose last turn is the
-    longest ago. A call that takes longer counts no more. Its namespace is held until none takes longer and one is
-    answered in less time: it begins a call only while a third of `size` are under way, and all held namespaces together
-    have `size`, whatever their ranks. So what hangs for one namespace leaves the others their room. However many
-    namespaces hang, twice `size` calls are under way. A higher rank has no smaller `limit`.
+    most two thirds of them in one namespace, a twelfth while admission refuses its calls. The highest rank goes first,
+    then the namespace whose last turn is the longest ago. A call that takes longer counts no more. Its namespace is
+    held until none takes longer and one is answered in less time: it begins a call only while a third of `size` are
+    under way, and all held namespaces together have `size`, whatever their ranks. So what hangs for one namespace
+    leaves the others their room. However many namespaces hang, twice `size` calls are under way. A higher rank has no
+    smaller `limit`.
 
     `freed` is called whenever a call ended or makes room, `broken` when somebody else ended the task of a call.
     """
@@ -119,7 +128,7 @@ class Turns:
         self._slow_seconds = slow_seconds
         self._freed = freed
         self._lanes: dict[str, _Lane] = {}
-        self._idle: dict[str, _Lane] = {}  # Those that have no call and are held, the last one last.
+        self._idle: dict[str, _Lane] = {}  # Those without a call that fail or hang, the last one last.
         self._ready: tuple[list[_Offer], list[_Offer]] = ([], [])  # Sorted: those not held, and those held.
         self._numbers = count(1)
         self._measured: dict[Turn, None] = {}  # Sent and not late, in the order of their leaving.
@@ -219,9 +228,11 @@ class Turns:
         self._measured.pop(turn, None)
         lane.late -= turn.is_late
         # What sent nothing says nothing about its namespace.
-        if turn.sent_at is not None and not (turn.is_late or lane.late):
-            self._hold(lane, held=False)
-        turn.sent_at, turn.is_slow, turn.is_late = None, False, False
+        if turn.sent_at is not None:
+            lane.refused = turn.refused
+            if not (turn.is_late or lane.late):
+                self._hold(lane, held=False)
+        turn.sent_at, turn.is_slow, turn.is_late, turn.refused = None, False, False, False
         self._offer(lane)
         self._forget_if_empty(lane)
         self.look()
@@ -237,7 +248,7 @@ class Turns:
                     break
                 del ready[0]
                 lane.offered = None
-                if lane.under_way < max(1, limit // 3 if lane.is_held else limit * 2 // 3):
+                if lane.under_way < max(1, lane.share_of(limit)):
                     self._start(lane)
                     self._offer(lane)
                 # Else the end of a call of its own offers it again.
@@ -270,7 +281,7 @@ class Turns:
     def _forget_if_empty(self, lane: _Lane) -> None:
         if lane.waiting or lane.under_way:
             return
-        if not lane.is_held:
+        if not (lane.is_held or lane.refused):
             self._lanes.pop(lane.namespace, None)
             return
         self._idle[lane.namespace] = lane
