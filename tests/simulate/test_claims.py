@@ -140,6 +140,17 @@ def test_a_pod_whose_template_is_missing_has_no_claim(read):
     assert made(read(NODE, GPUS, pod_with_devices("a", entries))) == ({}, {"a": {}})
 
 
+@pytest.mark.parametrize("source", ["resourceClaimName", "resourceClaimTemplateName"])
+def test_a_pod_whose_claim_on_devices_is_missing_is_unschedulable_and_not_gated(read, source):
+    entries = [{"name": "accelerator", source: "nowhere"}]
+    gated = pod_with_devices("b", entries)
+    gated["spec"]["schedulingGates"] = [{"name": "example.com/hold"}]
+    simulator = Simulator(default_configuration())
+    simulator.add(read(NODE, pod_with_devices("a", entries), gated))
+    summary = simulator.run().summary
+    assert (summary.scheduled, summary.unschedulable, summary.gated) == (0, 1, 1)
+
+
 CLASS_OF_DEVICES = {
     "apiVersion": "resource.k8s.io/v1",
     "kind": "DeviceClass",

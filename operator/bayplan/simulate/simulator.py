@@ -25,7 +25,7 @@ from bayplan.framework.status import Afterwards
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.nominator import Nominator
-from bayplan.queue.queued_pod_group import GANG_SCHEDULING, QueuedPodGroup
+from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Result
@@ -38,7 +38,7 @@ from bayplan.simulate.effects import Effects
 from bayplan.simulate.looked_up import allocations, with_claims
 from bayplan.simulate.released_claims import Claim, release
 from bayplan.simulate.report import PodReport, Report
-from bayplan.simulate.step import UNREAD, Given, Reader, Reading, Step, gated_report, pod_report
+from bayplan.simulate.step import UNREAD, Given, Reader, Reading, Step, gated_report, is_gated, pod_report
 
 logger = logging.getLogger(__name__)
 
@@ -292,9 +292,8 @@ class Simulator:
         """The attempts so far, and the cluster as it stands."""
         untried = (self.queue.get(uid) for uid in self._pending if uid not in self._reports)
         held = [queued for queued in untried if queued is not None]
-        # That a gang's pods are missing, or the gang, is a fault; a gate is meant.
-        gated = [gated_report(each) for each in held if each.gating_plugin != GANG_SCHEDULING]
-        waiting = [gated_report(each) for each in held if each.gating_plugin == GANG_SCHEDULING]
+        gated = [gated_report(each) for each in held if is_gated(each)]
+        waiting = [gated_report(each) for each in held if not is_gated(each)]
         for uid, report in self._reports.items():
             claims = allocations(self.cache.listers, self._pending[uid])
             if claims or self._pending[uid].pod.spec.resource_claims:

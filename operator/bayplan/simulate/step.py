@@ -11,8 +11,10 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.trace import Trace, trace_of
+from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queued_pod_group import GANG_SCHEDULING
 from bayplan.scheduler.decision import Decision, FitError, Outcome, Placement
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.drain import DrainedNode
@@ -87,8 +89,13 @@ def pod_report(pod: PodInfo) -> PodReport:
     return PodReport(pod.namespace, pod.name, pod.pod.spec.scheduler_name, [])
 
 
+def is_gated(queued: QueuedPodInfo) -> bool:
+    """Whether a pod that is held is meant to be: that its gang, a pod of that or a claim is missing is a fault."""
+    return queued.gating_plugin not in (GANG_SCHEDULING, DynamicResources.name)
+
+
 def gated_report(queued: QueuedPodInfo) -> PodReport:
-    """The report of a pod that a gate keeps from being tried."""
+    """The report of a pod that is held and was not tried."""
     report = pod_report(queued.pod_info)
     report.attempts.append(AttemptReport(None, None, [], queued.gating_message, 0))
     return report
