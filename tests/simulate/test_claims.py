@@ -191,9 +191,12 @@ def test_the_report_says_what_stands_for_extended_resources(read):
         each["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
     simulator = Simulator(default_configuration())
     simulator.add(read(NODE, provided, SLICE, *pods))
-    first, second = json.loads(b"".join(ExplainedAttempts().pieces(simulator.run())))["pods"]
+    told = json.loads(b"".join(ExplainedAttempts().pieces(simulator.run())))
+    first, second = told["pods"]
     (device,) = first["claims"]["<extended-resources>"]["results"]
     named = "container-0-request-0"
     assert device == {"request": named, "driver": "gpu.example.com", "pool": "n1", "device": "gpu-0"}
     assert "claims" not in second
     assert "cannot allocate all claims" in second["attempts"][-1]["message"]
+    # The node has the device, though no device plugin offers one there.
+    assert (told["summary"]["overcommittedNodes"], told["summary"]["lowerBoundNodes"]) == (0, 1)

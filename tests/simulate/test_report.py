@@ -10,14 +10,14 @@ from bayplan.simulate.report import cluster_use, lower_bound_nodes
 GIB = 1024**3
 
 
-def use_of(*nodes):
+def use_of(*nodes, by_devices=()):
     """How full nodes are, each given as its builder's fields and the fields of its pods."""
     cache = Cache()
     for number, (fields, pods) in enumerate(nodes):
         cache.set_node(make_node(f"n{number}", **fields))
         for at, pod in enumerate(pods):
             cache.set_pod(make_pod_info(f"p{number}-{at}", node=f"n{number}", **pod))
-    return cluster_use(cache.nodes)
+    return cluster_use(cache.nodes, by_devices)
 
 
 def test_the_scarcest_resource_decides():
@@ -41,6 +41,16 @@ def test_pods_that_share_no_node_need_one_each():
 
 def test_what_no_node_offers_has_all_nodes_count():
     assert use_of(({}, [{"requests": {"example.com/x": "1"}}]), ({}, [])).lower_bound_nodes == 2
+
+
+def test_what_a_class_provides_counts_where_a_device_plugin_offers_it():
+    name = "example.com/x"
+    asks, offers = {"requests": {name: "2"}}, {"allocatable": {name: "2"}}
+    nodes = (offers, [asks]), ({}, [asks, asks]), ({}, [])
+    use = use_of(*nodes, by_devices={name})
+    assert (use.overcommitted_nodes, use.lower_bound_nodes, use.allocation[name].requested) == (0, 1, 2)
+    assert use_of(*nodes).overcommitted_nodes == 1
+    assert use_of(*nodes[1:], by_devices={name}).lower_bound_nodes == 1
 
 
 def test_what_is_free_where_another_resource_is_full_is_stranded():

@@ -1,7 +1,7 @@
 """The report of a simulation, in the shape that `-o json` writes, and how full its cluster is."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import compress
 from math import inf
@@ -262,8 +262,11 @@ class ClusterUse:
     """By resource name, in alphabetical order; `pods` counts pods."""
 
 
-def cluster_use(nodes: NodeTable) -> ClusterUse:
-    """Sum up the existing nodes, in Python's integers so that absurd amounts cannot wrap."""
+def cluster_use(nodes: NodeTable, by_devices: Collection[str] = ()) -> ClusterUse:
+    """Sum up the existing nodes, in Python's integers so that absurd amounts cannot wrap.
+
+    Resources `by_devices` count where a device plugin offers them: elsewhere pods have devices in their place.
+    """
     rows = nodes.rows()
     in_use = nodes.in_use()[rows].tolist()
     overcommitted = np.zeros(len(rows), dtype=np.bool_)
@@ -273,6 +276,8 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
     capacities: dict[str, list[int]] = {}
     for name in (*nodes.requested, PODS):
         allocatable, taken = nodes.offered(name)[rows], nodes.taken(name)[rows]
+        if name in by_devices:
+            taken = np.where(allocatable > 0, taken, 0)
         capacities[name] = np.maximum(allocatable - packing.staying(name)[rows], 0).tolist()
         overcommitted |= taken > allocatable
         offered, requested = allocatable.tolist(), taken.tolist()
@@ -284,19 +289,23 @@ def cluster_use(nodes: NodeTable) -> ClusterUse:
             stranded=stranded[name],
             largest_free=largest_free[name],
         )
-    shapes: Counter[int] = Counter()
+    shapes: Counter[tuple[int, frozenset[str]]] = Counter()
     by_id: dict[int, PodRequests] = {}
+    known = {*nodes.requested, *by_devices}
+    by_plugins = {name: nodes.offered(name) for name in by_devices}
     for index, row in enumerate(rows.tolist()):
+        uncounted = frozenset(name for name, offers in by_plugins.items() if offers[row] <= 0)
         for pod in nodes.pods[row].values():
             placed = pod.placed
             if not pod.stays:
-                shapes[id(placed)] += 1
+                shapes[id(placed), uncounted] += 1
                 by_id[id(placed)] = placed
-            overcommitted[index] |= not nodes.requested.keys() >= placed.amounts.keys()
+            overcommitted[index] |= not known >= placed.amounts.keys()
     sizes = {PODS: Counter({1: shapes.total()})}
-    for key, count in shapes.items():
+    for (key, uncounted), count in shapes.items():
         for name, amount in by_id[key].amounts.items():
-            sizes.setdefault(name, Counter())[amount] += count
+            if name not in uncounted:
+                sizes.setdefault(name, Counter())[amount] += count
     return ClusterUse(
         nodes_in_use=sum(in_use),
         overcommitted_nodes=int(overcommitted.sum()),

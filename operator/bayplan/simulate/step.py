@@ -13,6 +13,7 @@ from bayplan.explain.explanation import Explanation
 from bayplan.explain.trace import Trace, trace_of
 from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING
 from bayplan.scheduler.decision import Decision, FitError, Outcome, Placement
@@ -131,7 +132,7 @@ class Given:
         seconds: float,
     ) -> Summary:
         """Tell of the cluster as it stands, and of `pods` that named a profile."""
-        use = cluster_use(cache.nodes)
+        use = cluster_use(cache.nodes, ExtendedResources(cache.listers).classes)
         stranded = StrandedDevices(cache.listers).by_driver()
         skipped = sum(each.pods for each in self.skipped)
         return Summary(
