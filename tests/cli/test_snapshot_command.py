@@ -147,7 +147,9 @@ def test_an_api_server_that_is_not_there_is_told_at_once(capfd, tmp_path, monkey
         main([*command, "--kubeconfig", str(tmp_path / "kubeconfig"), "--master", "http://127.0.0.1:1", "-o", "-"])
     assert ended.value.code == 1
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.removeprefix("bayplan: ").startswith("GET /version: ")
+    assert line.removeprefix("bayplan: ").startswith(
+        "the API server at http://127.0.0.1:1 does not answer: GET /version: "
+    )
 
 
 def test_labels_are_kept_in_redacted_files_alone(snapshot):

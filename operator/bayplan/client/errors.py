@@ -53,6 +53,8 @@ async def reached(credentials: Credentials) -> None:
     api = ApiClient(credentials)
     try:
         await answer_to(api, "GET", "/version")
+    except NotReachedError as error:
+        raise NotReachedError(f"the API server at {credentials.server} does not answer: {error}") from error
     finally:
         await api.close()
 
