@@ -10,6 +10,7 @@ from tests.faults.faults import Refuse
 from bayplan.cli import main
 
 PODS, NODES = "/api/v1/pods", "/api/v1/nodes"
+CLAIMS = "/apis/resource.k8s.io/v1/resourceclaims"
 BUDGETS = "/apis/policy/v1/poddisruptionbudgets"
 
 
@@ -85,6 +86,13 @@ def test_a_redacted_file_tells_no_names_and_decides_the_same(snapshot, tmp_path,
     assert b"acme" not in gzip.decompress(file.read_bytes())
     report = simulated(file, capfd)
     assert (report["summary"]["scheduled"], report["pods"][0]["namespace"]) == (1, "default")
+
+
+def test_devices_that_a_redacted_file_lacks_are_not_counted(snapshot, served, tmp_path):
+    served.fake.put(CLAIMS, {"metadata": {"name": "acme-gpu", "namespace": "default"}, "spec": {}})
+    file = tmp_path / "cluster.json"
+    assert snapshot("-o", str(file)) == (0, "", f"{file}: 1 Pod, 1 Node, 1 ResourceClaim\n")
+    assert snapshot("-o", str(file), "--redact") == (0, "", f"{file}: 1 Pod, 1 Node\n")
 
 
 def test_standard_output_has_the_snapshot_and_nothing_else(snapshot):

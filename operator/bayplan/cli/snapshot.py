@@ -52,7 +52,8 @@ def snapshot(flags: _Flags) -> None:
         raise click.UsageError("--keep-label says what --redact leaves as it is: give both.")
     taken = take(flags.kubeconfig, flags.context, flags.master, ignore_forbidden=flags.ignore_forbidden)
     shown = written(flags.output, pieces(taken, redact=flags.redact, kept_labels=flags.keep_label))
-    counts = ", ".join(f"{count} {kind}" for kind, count in taken.counts.items())
+    told = taken.without_devices() if flags.redact else taken
+    counts = ", ".join(f"{count} {kind}" for kind, count in told.counts.items())
     click.echo(f"{shown}: {counts or 'the cluster is empty'}", err=True)
 
 

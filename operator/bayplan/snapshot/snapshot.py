@@ -143,6 +143,10 @@ class Snapshot:
         """How many objects there are, by kind, in the order in which they were read."""
         return Counter(resource.kind for resource, _ in self.objects)
 
+    def without_devices(self) -> "Snapshot":
+        """Return what can be redacted: the expressions that select devices quote names and values."""
+        return replace(self, objects=[each for each in self.objects if each[0].group != _DEVICES])
+
 
 class MissingRightsError(Exception):
     """Raised where kinds may not be listed; the text has a line for each right that is missing, and what to do."""
@@ -190,10 +194,10 @@ async def take_snapshot(
 def pieces(snapshot: Snapshot, *, redact: bool = False, kept_labels: Collection[str] = ()) -> Iterator[bytes]:
     """Return the file's content piece by piece; redacted by a key that nobody keeps, if asked for.
 
-    Devices are left out then: the expressions that select them quote names and values.
+    Devices are left out then.
     """
     if not redact:
         return document(snapshot.objects)
-    told = [(resource, obj) for resource, obj in snapshot.objects if resource.group != _DEVICES]
+    told = snapshot.without_devices().objects
     redaction = Redaction([obj for _, obj in told], secrets.token_bytes(_KEY_BYTES), kept_labels)
     return document((resource, redaction(obj)) for resource, obj in told)
