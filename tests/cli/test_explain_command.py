@@ -177,6 +177,14 @@ async def forged(explain, monkeypatch):
     return answer
 
 
+async def test_what_the_scheduler_refuses_of_a_file_is_told_of_the_file(explain, tmp_path):
+    file = tmp_path / "node.yaml"
+    file.write_text("{kind: Node, metadata: {name: n2}}")
+    code, out, err = await explain("-f", str(file))
+    assert (code, out) == (1, "")
+    assert err == f"{file}: items[0]: Node: only pods, workloads and what they look up can be asked about\n"
+
+
 async def test_no_field_of_an_answer_reaches_the_terminal_as_a_code(explain, forged):
     code = "\x1b[2J"
     forged["queue"] |= dict.fromkeys(("queue", "waitingSince", "nextRetry"), code)

@@ -12,11 +12,12 @@ from bayplan.api.kinds import path_segment
 from bayplan.cli.flags import command
 from bayplan.cli.process import answer_or_end
 from bayplan.client.leader import Target, what_is_known
-from bayplan.config.errors import InputError
+from bayplan.config.errors import InputError, quote_unprintable
 from bayplan.config.flags import FILE_TEXT, flag
 from bayplan.shown_text import printable
 
 _DEFAULT_NAMESPACE: Final = "default"
+_OF_BODY: Final = "body: "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +62,7 @@ def explain(flags: _Flags, target: Target) -> None:
     if flags.pending:
         _show(answer_or_end(pending_reasons(target, flags.namespace)), pending_lines, as_json=as_json)
     elif flags.filename is not None:
-        question = _simulated(target, _body(flags.filename, flags.namespace or _DEFAULT_NAMESPACE))
+        question = _simulated(target, flags.filename, _body(flags.filename, flags.namespace or _DEFAULT_NAMESPACE))
         _show(answer_or_end(question, dict if as_json else SimulationAnswer), asked_lines, as_json=as_json)
     else:
         question = _ask(target, *_pod_named(flags.pod or "", flags.namespace))
@@ -94,11 +95,19 @@ def _body(file: str, namespace: str) -> bytes:
     return msgspec.json.encode({"apiVersion": "v1", "kind": "List", "items": items})
 
 
-async def _simulated(target: Target, body: bytes) -> bytes:
+async def _simulated(target: Target, file: str, body: bytes) -> bytes:
     from bayplan.client.connect import connect  # noqa: PLC0415
+    from bayplan.client.errors import RefusedError  # noqa: PLC0415
 
     async with connect(target) as client:
-        return await client.simulation(body, "")
+        try:
+            return await client.simulation(body, "")
+        except RefusedError as error:
+            # The scheduler knows no file, only the body of a request.
+            said = str(error)
+            if said.startswith(_OF_BODY):
+                said = f"{quote_unprintable(file)}: {said.removeprefix(_OF_BODY)}"
+            raise RefusedError(error.status, said) from None
 
 
 async def _ask(target: Target, namespace: str, name: str) -> bytes:
