@@ -37,10 +37,11 @@ def budget(name, allowed, **labels):
     )
 
 
-def rehearsal(nodes, pods, *, budgets=(), configuration=None):
+def rehearsal(nodes, pods, *, budgets=(), groups=(), configuration=None):
     """What a plan is asked of."""
     simulator = Simulator(configuration or default_configuration())
-    return Rehearsal(simulator, ClusterObjects(nodes=nodes, pods=pods, looked_up=[*budgets]))
+    objects = ClusterObjects(nodes=nodes, pods=pods, looked_up=[*budgets], pod_groups=[*groups])
+    return Rehearsal(simulator, objects)
 
 
 def steps(plan):

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import structs
+from tests.group_builders import make_pod_group
 from tests.plan.plans import budget, carried_out, nodes, reasons, rehearsal, running, steps, waiting
 
 from bayplan.plan.goals import fewer, fit, free
@@ -121,6 +122,20 @@ def test_a_pod_with_gates_is_not_made_room_for():
     pod = waiting("p", 4, gates=["later"])
     plan = fit(rehearsal(nodes("n1", "n2"), [running("a", "n1"), pod]), pod)
     assert reasons(plan) == {"p": "has gates"}
+
+
+@pytest.mark.parametrize(
+    ("members", "reason"),
+    [
+        (1, "waiting for minCount pods from a gang to appear in scheduling queue"),
+        (2, "not all of pod group default/g find room"),
+    ],
+)
+def test_a_pod_whose_gang_stays_out_is_told_so(members, reason):
+    gang = [waiting(f"w{number}", 4, group="g") for number in range(members)]
+    there = [running("a", "n1", 2), running("b", "n2", 1), running("c", "n2", 1, owner="")]
+    plan = fit(rehearsal(nodes("n1", "n2"), [*there, *gang], groups=[make_pod_group(least=2)]), gang[0])
+    assert reasons(plan) == {"w0": reason}
 
 
 def test_room_that_a_more_important_pod_would_take_is_none():

@@ -11,6 +11,7 @@ from bayplan.cache.resources import PODS
 from bayplan.plan.plan import Move, Obstacle, Plan
 from bayplan.plan.rehearsal import Rehearsal
 from bayplan.shown_text import counted, natural_key
+from bayplan.simulate.simulator import Simulator
 
 MOST_TRIED: Final = 50
 """So many nodes are tried for a pod, and so many choices of nodes to empty; each takes as long as its moves."""
@@ -128,9 +129,19 @@ def _room_made(rehearsal: Rehearsal, pod: PodInfo, node: str, going: Sequence[Po
     rehearsal.uncordon(node)
     found = rehearsal.simulator.cache.node_of(pod.uid)
     if found is None:
-        reason = "has gates" if pod.pod.spec.scheduling_gates else "other pods that wait take the room"
-        return Obstacle(node, pod.namespace, pod.name, pod.uid, reason)
+        return Obstacle(node, pod.namespace, pod.name, pod.uid, _why_not(rehearsal.simulator, pod))
     return Plan(f"fit {pod.key}", True, before, rehearsal.nodes_in_use, [node], moves, [node], found)
+
+
+def _why_not(simulator: Simulator, pod: PodInfo) -> str:
+    """Why the pod did not take the room that was made for it."""
+    if pod.pod.spec.scheduling_gates:
+        return "has gates"
+    queued = simulator.queue.get(pod.uid)
+    if queued is not None and queued.gating_message:
+        return queued.gating_message
+    group = simulator.groups.of(pod)
+    return f"not all of pod group {group} find room" if group else "other pods that wait take the room"
 
 
 def _nearest(rehearsal: Rehearsal, pod: PodInfo) -> list[str]:
