@@ -48,6 +48,7 @@ def test_requests_may_stand_in_the_line_of_the_pod(read):
     ("lines", "problem"),
     [
         ([], "1: is empty: a trace begins with its header, a line with pools, templates and seconds"),
+        (["", HEADER], "1: is empty: a trace begins with its header"),
         ([POD, POD], "1: the first line is of a pod: a trace begins with its header"),
         (["{"], "1: Input data was truncated"),
         ([{**HEADER, "pools": []}], "1: pools: Expected array of length >= 1"),

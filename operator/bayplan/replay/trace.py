@@ -187,8 +187,10 @@ def trace_lines(trace: Trace) -> Iterator[bytes]:
 
 
 def _read_header(lines: Sequence[bytes]) -> TraceHeader:
-    if not lines or b'"arrivalSeconds"' in lines[0]:
-        raise _WrongError(f"{'the first line is of a pod' if lines else 'is empty'}: {_HEADER_MISSING}")
+    if not lines or not lines[0].strip():
+        raise _WrongError(f"is empty: {_HEADER_MISSING}")
+    if b'"arrivalSeconds"' in lines[0]:
+        raise _WrongError(f"the first line is of a pod: {_HEADER_MISSING}")
     header = _header.decode(lines[0])
     _check_header(header)
     return header
