@@ -148,6 +148,16 @@ def test_what_is_left_out_is_told_in_one_line_each(simulate, case):
     assert err.startswith(line)
 
 
+def test_where_all_nodes_are_removed_that_is_what_is_told(simulate):
+    code, _, err = simulate({"in": lists(NODE, POD)}, "--cluster", "in", "--remove", f"node/{NODE['metadata']['name']}")
+    assert (code, err) == (0, "no pod can be placed: all nodes are removed\n")
+
+
+def test_a_file_without_a_name_is_told_in_quotes(simulate):
+    code, _, err = simulate({}, "--cluster", "")
+    assert (code, err) == (2, '"": cannot be read: No such file or directory\n')
+
+
 def test_pods_of_another_scheduler_say_which_name_to_give(simulate):
     files = {"in": lists(NODE, pod(schedulerName=""))}
     code, _, err = simulate(files, "--cluster", "in")

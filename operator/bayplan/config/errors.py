@@ -104,11 +104,11 @@ def quote(text: str) -> str:
 
 
 def quote_unprintable(name: str) -> str:
-    """A name as it is, in quotes when it is no text for one line; a very long one without its middle."""
+    """A name as it is, in quotes when it is empty or no text for one line; a very long one without its middle."""
     if len(name) > _MAX_NAME_CHARACTERS:
         half = _MAX_NAME_CHARACTERS // 2
         name = f"{name[:half]}...{name[-half:]}"
-    return name if name.isprintable() else quote(name)
+    return name if name and name.isprintable() else quote(name)
 
 
 def show_value(value: object) -> str:

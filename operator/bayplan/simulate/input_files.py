@@ -171,7 +171,12 @@ def input_notes(objects: ClusterObjects, profiles: Collection[str], counted: Pod
     """Yield a line for what keeps pods from being tried: no nodes, or a scheduler's name that is none of `profiles`."""
     waiting = Counter(info.pod.spec.scheduler_name for info in waiting_pods(objects))
     if not objects.nodes and (waiting or counted is not None):
-        yield "no pod can be placed: the files hold no nodes, which `kubectl get nodes -o json` gives"
+        why = (
+            "all nodes are removed"
+            if objects.drained
+            else "the files hold no nodes, which `kubectl get nodes -o json` gives"
+        )
+        yield f"no pod can be placed: {why}"
     if counted is None and waiting and not waiting.keys() & set(profiles):
         name, count = waiting.most_common(1)[0]
         pods = "1 pod that waits names" if count == 1 else f"{count} pods that wait name"
