@@ -77,6 +77,14 @@ async def test_a_request_that_was_sent_and_not_answered_is_ambiguous(server, cli
     assert (await client.request("GET", POD)).status == 200
 
 
+@pytest.mark.parametrize("fault", [BlackHole(), Delay(0.2)], ids=lambda fault: type(fault).__name__)
+async def test_an_answer_that_does_not_come_in_time_is_told_as_that_and_not_as_a_connection(server, client, fault):
+    server.inject(fault)
+    with pytest.raises(AmbiguousError) as raised:
+        await client.request("POST", f"{POD}/binding", body=BINDING, timeout_seconds=0.1)
+    assert str(raised.value) == f"POST {POD}/binding: no answer within 0.1 s"
+
+
 async def test_a_reset_of_a_kept_connection_is_ambiguous_and_never_repeated(server, client):
     await client.request("GET", POD)
     server.inject(Reset())

@@ -27,6 +27,7 @@ CONNECT_TIMEOUT_SECONDS = 5.0
 MAX_THROTTLED_TRIES = 10
 MAX_RETRY_AFTER_SECONDS = 30.0
 _ROLES_PAUSE_SECONDS = 0.5
+_TIMED_OUT = "operation timed out"
 # How much of an answer may arrive before it is read. By default 2 MiB, which every watch takes, and keeps in the
 # client's allocator, whenever the loop is held up; this is still 128 MiB a second at a round trip of two milliseconds.
 _WATCH_AHEAD_BYTES = 256 << 10
@@ -198,7 +199,7 @@ class ApiClient:
             content = bytes(await answer.bytes())
             code = str(status)
         except PyreqwestError as error:
-            raise self._failure(error, method, path) from error
+            raise self._failure(error, f"{method} {path}", seconds) from error
         finally:
             if self._on_request is not None:
                 self._on_request(method, code, self._clock() - started)
@@ -209,16 +210,19 @@ class ApiClient:
             return ApiResponse(status, content)
         return ApiResponse(status, content, parse_retry_after(answer.get_header("retry-after")))
 
-    def _failure(self, error: PyreqwestError, method: str, path: str) -> AmbiguousError | UnreachableError:
+    def _failure(self, error: PyreqwestError, asked: str, seconds: float) -> AmbiguousError | UnreachableError:
         causes = (error.details.get("causes") or []) if isinstance(error, DetailedPyreqwestError) else []
         messages = [cause["message"] for cause in causes]
-        reason = f"{method} {path}: {error.message}" + (f": {messages[-1]}" if messages else "")
+        reason = f"{asked}: {error.message}" + (f": {messages[-1]}" if messages else "")
         # The exception's class does not decide: a connection that is cut after the request also is a
         # ConnectError.
         if "client error (Connect)" in messages:
             if self._credentials.tls_server_name:
                 self._generation = -1  # The address was looked up when the client was built: look again.
             return UnreachableError(reason)
+        if _TIMED_OUT in messages:
+            # It is called a "connection timeout" also where the answer alone did not come.
+            return AmbiguousError(f"{asked}: no answer within {seconds:.3g} s")
         return AmbiguousError(reason)
 
     async def _current_client(self) -> Client:
