@@ -1,73 +1,15 @@
-"""Slices, classes and claims for tests of devices, and selectors of a language that is just large enough for them."""
-
-import re
+"""Slices, classes and claims for tests of devices."""
 
 import msgspec
 
 from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.objects import Node
+from bayplan.cel import Selector
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
 
 DRIVER = "gpu.example.com"
-_PART = re.compile(r'device\.(attributes|capacity)\["([^"]+)"\]\.(\w+) (==|>) (.+)')
-_GUARD = re.compile(r'"(\w+)" in device\.attributes\["([^"]+)"\]')
-
-
-class SmallSelector:
-    """`device.attributes["domain"].name == value`, `>`, `"name" in ...` and `device.driver ==`, joined by `&&`."""
-
-    def __init__(self, expression):
-        self._parts = expression.split(" && ")
-        found = [match for part in self._parts if (match := _PART.fullmatch(part))]
-        guards = [match for part in self._parts if (match := _GUARD.fullmatch(part))]
-        self.reads = frozenset(f"{match[2]}/{match[3]}" for match in found if match[1] == "attributes")
-        self.reads |= frozenset(f"{match[2]}/{match[1]}" for match in guards)
-        self.evaluated = 0
-        for part in self._parts:
-            if not (_PART.fullmatch(part) or _GUARD.fullmatch(part) or part.startswith("device.driver == ")):
-                raise ValueError(f"cannot read {part}")
-
-    def matches(self, device):
-        """CEL's &&: false goes before an error, whichever is first."""
-        self.evaluated += 1
-        failed = None
-        for part in self._parts:
-            try:
-                if not _holds(part, device):
-                    return False
-            except ValueError as error:
-                failed = failed or error
-        if failed:
-            raise failed
-        return True
-
-
-def _holds(part, device):
-    if guard := _GUARD.fullmatch(part):
-        return _lookup(device, guard[2], guard[1]) is not None
-    match = _PART.fullmatch(part)
-    if match is None:
-        return device.driver == msgspec.json.decode(part.removeprefix("device.driver == "))
-    value = _lookup(device, match[2], match[3])
-    if value is None:
-        raise ValueError(f"no such key: {match[3]}")
-    wanted = msgspec.json.decode(match[5])
-    if match[4] == ">":
-        if type(value) is not int or type(wanted) is not int:
-            raise ValueError("no such overload")
-        return value > wanted
-    return type(value) is type(wanted) and value == wanted
-
-
-def _lookup(device, domain, name):
-    found = device.attributes.get(f"{domain}/{name}")
-    if found is None and domain == device.driver:
-        found = device.attributes.get(name)
-    if found is None:
-        return None
-    return next(value for value in (found.string, found.integer, found.boolean, found.version) if value is not None)
 
 
 def device(name, **fields):
@@ -145,9 +87,16 @@ def make_rule(effect="NoSchedule", **selector):
 
 
 def make_allocator(slices, classes=GPU_ONLY, *, rules=(), allocated=None, previous=None):
-    """An allocator with the small selectors."""
+    """An allocator of these classes."""
     by_name = {each.metadata.name: each for each in classes}
-    return Allocator(slices, by_name, rules, allocated or AllocatedState(), SmallSelector, previous=previous)
+    return Allocator(slices, by_name, rules, allocated or AllocatedState(), previous=previous)
+
+
+def asked_selectors(monkeypatch):
+    """The expressions that are asked about a device from now on, one for each time."""
+    asked, matches = [], Selector.matches
+    monkeypatch.setattr(Selector, "matches", lambda self, one: asked.append(self.expression) or matches(self, one))
+    return asked
 
 
 def still():

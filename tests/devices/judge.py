@@ -12,7 +12,7 @@ from pathlib import Path
 
 import msgspec
 from e2e.controlplane.build import Programs, build, say_on_stderr
-from tests.devices.device_builders import SmallSelector, still
+from tests.devices.device_builders import still
 from tests.devices.random_cases import random_case
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
@@ -21,7 +21,7 @@ from bayplan.api.objects import Node
 from bayplan.api.quantity import exact_nano
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
-from bayplan.devices.refusals import Refusal
+from bayplan.devices.results import Refusal
 
 DATA = Path(__file__).parent / "data" / "allocations.jsonl.xz"
 _NAME = "device-allocator"
@@ -40,7 +40,7 @@ def allocator_of(case):
     for number, allocation in enumerate(case["allocated"]):
         state.observe(str(number), decode(allocation, AllocationResult))
     classes = {each["metadata"]["name"]: decode(each, DeviceClass) for each in case["classes"]}
-    return Allocator(decode(case["slices"], list[ResourceSlice]), classes, (), state, SmallSelector)
+    return Allocator(decode(case["slices"], list[ResourceSlice]), classes, (), state)
 
 
 def bayplan_answers(case, *, packs=False):

@@ -1,7 +1,5 @@
 """What nodes answer when all are asked at once, where those that are alike share one search."""
 
-from functools import cache
-
 import msgspec
 import pytest
 from tests.devices.device_builders import still
@@ -14,12 +12,10 @@ from bayplan.api.kinds import CLAIM_TEMPLATES, RESOURCES
 from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
-from bayplan.plugins.dynamic_resources.device_selectors import DeviceSelector
 from bayplan.simulate.documents import Decoder
 from bayplan.simulate.looked_up import looked_up
 
 RESOURCE_OF = {resource.type: resource for resource in (*RESOURCES, CLAIM_TEMPLATES)}
-compiled = cache(DeviceSelector)
 
 
 def objects(scene, kind):
@@ -51,7 +47,7 @@ def test_nodes_that_are_asked_together_answer_as_each_does_alone(seed):
     wanted += [claim.spec for claim in claims if claim.status.allocation is None]
 
     def allocator():
-        return Allocator(slices, classes, rules, state, compiled)
+        return Allocator(slices, classes, rules, state)
 
     together = allocator()
     for number, spec in enumerate(wanted):

@@ -25,27 +25,17 @@ from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.candidates import Pick
 from bayplan.devices.device_counts import DeviceCount, count_devices
-from bayplan.devices.node_kinds import NodeKinds
 from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.packing import utilization
-from bayplan.devices.pool_index import PoolIndex
+from bayplan.devices.pool_index import NodeKinds, PoolIndex
 from bayplan.devices.pools import Pool
-from bayplan.devices.refusals import INVALID, NOT_ALL, TIMED_OUT, Refusal
-from bayplan.devices.requests import (
-    AllocationError,
-    ClaimRequests,
-    CompileSelector,
-    Request,
-    Selector,
-    reads_of,
-)
-from bayplan.devices.results import allocation_of
+from bayplan.devices.requests import AllocationError, ClaimRequests, Request, reads_of
+from bayplan.devices.results import INVALID, NOT_ALL, TIMED_OUT, Refusal, allocation_of
 from bayplan.devices.search import Search, SearchTimeoutError
 
 ATTEMPT_SECONDS: Final = 0.2
 """How long one attempt searches, over all nodes: the loop waits for it."""
 _MAX_READS: Final = 8
-_MAX_SELECTORS: Final = 4096
 _MAX_KNOWN: Final = 8192
 """So many results and devices of searches are kept; one takes about 2 KiB."""
 T = TypeVar("T")
@@ -113,16 +103,13 @@ class Allocator:
         classes: Mapping[str, DeviceClass],
         taint_rules: Iterable[DeviceTaintRule],
         allocated: AllocatedState,
-        compile_selector: CompileSelector,
         *,
         previous: "Allocator | None" = None,
     ) -> None:
         self.index: PoolIndex = PoolIndex(slices, taint_rules, previous.index if previous else None)
         self.kinds: Kinds = previous.kinds if previous else Kinds()
-        self.selectors: dict[str, Selector] = previous.selectors if previous else {}
         self._classes = classes
         self._allocated = allocated
-        self._compile_new = compile_selector
         self._known: dict[Hashable, dict[Hashable, _Solution | Refusal]] = {}
         self._known_size = 0
         self._nodes: dict[Reads, NodeKinds] = {}
@@ -144,7 +131,7 @@ class Allocator:
         """
         if self.index.selector_error:
             return [Refusal(self.index.selector_error, fails=True)] * len(nodes)
-        reads = reads_of(claims, self._classes, self._compile)
+        reads = reads_of(claims, self._classes)
         too_late: _Solution | Refusal = TIMED_OUT
         ask = partial(self._answer, claims, reads, packs=packs)
         found = self._by_kind(
@@ -159,7 +146,7 @@ class Allocator:
         self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float]
     ) -> list[Sequence[DeviceCount]]:
         """Count for each node, in order, the devices that each request could have; none for nodes without an answer."""
-        reads = reads_of(claims, self._classes, self._compile)
+        reads = reads_of(claims, self._classes)
         none: Sequence[DeviceCount] = ()
         ask = partial(self._count, claims, reads)
         return [counts for _, counts in self._by_kind(nodes, reads, now, ask, none, answers={})]
@@ -245,8 +232,8 @@ class Allocator:
         """
         exactly = ExactDeviceRequest(class_name, allocation_mode="ExactCount", count=1)
         claim = ResourceClaim(spec=ResourceClaimSpec(DeviceClaim([DeviceRequest("all", exactly)])))
-        reads, claimed = reads_of([claim], self._classes, self._compile), ClaimRequests(claim)
-        claimed.prepare(self._classes, self._compile, lambda _: 0)
+        reads, claimed = reads_of([claim], self._classes), ClaimRequests(claim)
+        claimed.prepare(self._classes, lambda _: 0)
         ((request,),) = claimed.requests
         known: dict[int, Sequence[int] | None] = {}
         for each in self.index.offers.values():
@@ -261,15 +248,6 @@ class Allocator:
                     known[shape] = places
             yield each.wire, known[shape]
 
-    def _compile(self, expression: str) -> Selector:
-        known = self.selectors.get(expression)
-        if known is None:
-            known = self._compile_new(expression)
-            if len(self.selectors) >= _MAX_SELECTORS:
-                self.selectors.clear()
-            self.selectors[expression] = known
-        return known
-
     def _prepared(self, claims: Sequence[ResourceClaim], search: Search) -> list[ClaimRequests]:
         """Return the requests of the claims, ready for the search.
 
@@ -279,7 +257,7 @@ class Allocator:
         """
         requests = [ClaimRequests(claim) for claim in claims]
         for each in requests:
-            each.prepare(self._classes, self._compile, search.list_all)
+            each.prepare(self._classes, search.list_all)
         return requests
 
     def _count(

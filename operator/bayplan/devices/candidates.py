@@ -1,13 +1,16 @@
 """Which devices of a node a request can have, found out as the search comes to them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.capacity import CapacityError, Want
 from bayplan.devices.offers import Offer
 from bayplan.devices.pools import Pool
 from bayplan.devices.requests import AllocationError, Request
+
+if TYPE_CHECKING:
+    from bayplan.devices.search import Search
 
 _NO_AMOUNTS: Final[dict[str, int]] = {}
 
@@ -68,22 +71,6 @@ Order = Callable[[Request, Sequence[Slot]], Sequence[Slot]]
 """Puts the slots that a request can have into another order."""
 
 
-class Scene(Protocol):
-    """The node on which is searched."""
-
-    def slot(self, number: int) -> Slot | None:
-        """The device of this number over all pools; None after the last."""
-
-    def look(self) -> None:
-        """Count that a device was looked at."""
-
-    def is_for_node(self, slot: Slot) -> bool:
-        """Whether the device is for this node."""
-
-    def may_book(self, slot: Slot) -> bool:
-        """Whether the counters of its pool allow for the device alone."""
-
-
 class Candidates:
     """The devices that a request can have on a node, in the order in which they are tried.
 
@@ -92,10 +79,10 @@ class Candidates:
     all are listed first, and those that fail come last.
     """
 
-    __slots__ = ("_complete", "_fails", "_items", "_order", "_request", "_scanned", "_scene")
+    __slots__ = ("_complete", "_fails", "_items", "_order", "_request", "_scanned", "_search")
 
-    def __init__(self, scene: Scene, request: Request, order: Order | None = None) -> None:
-        self._scene = scene
+    def __init__(self, search: "Search", request: Request, order: Order | None = None) -> None:
+        self._search = search
         self._request = request
         self._order = None if request.all or request.admin else order
         self._items: list[tuple[Slot, AllocationError | None]] = []
@@ -139,7 +126,7 @@ class Candidates:
         return frozenset(slot.place for slot, _ in self._items)
 
     def _scan(self) -> None:
-        slot = self._scene.slot(self._scanned)
+        slot = self._search.slot(self._scanned)
         if slot is None:
             self._complete = True
             if self._order is not None:
@@ -148,7 +135,7 @@ class Candidates:
                 self._items = [*((each, None) for each in ordered), *failing]
             return
         self._scanned += 1
-        self._scene.look()
+        self._search.look()
         if slot.held and not self._request.admin and not self._request.all:
             return
         try:
@@ -162,7 +149,7 @@ class Candidates:
 
     def _will_do(self, slot: Slot) -> bool:
         request, offer = self._request, slot.offer
-        if not request.selects(offer, slot.kind) or not self._scene.is_for_node(slot):
+        if not request.selects(offer, slot.kind) or not self._search.is_for_node(slot):
             return False
         try:
             want = request.want(offer, slot.kind)
@@ -173,4 +160,4 @@ class Candidates:
             return want.fits_beside(_NO_AMOUNTS, _NO_AMOUNTS)
         if not want.fits_beside(slot.used, _NO_AMOUNTS):
             return False
-        return request.tolerates(offer, slot.kind) and self._scene.may_book(slot)
+        return request.tolerates(offer, slot.kind) and self._search.may_book(slot)

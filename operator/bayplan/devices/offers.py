@@ -1,19 +1,17 @@
 """The devices of one slice, made ready for searches: with the taints of rules, and with what makes devices alike."""
 
 import itertools
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
 import msgspec
 
 from bayplan.api.device_objects import (
     Device,
-    DeviceAttribute,
     DeviceTaintRule,
     DeviceTaintSelector,
     ResourceSlice,
 )
-from bayplan.api.meta_objects import Quantity
 from bayplan.api.objects import Taint
 from bayplan.api.quantity import exact_nano
 from bayplan.devices.allocated_state import PoolId
@@ -27,15 +25,6 @@ _MAX_KINDS: Final = 100_000
 _MAX_READS: Final = 8
 _REPELLING: Final = ("NoSchedule", "NoExecute")
 _encode = msgspec.msgpack.Encoder(order="deterministic").encode
-
-
-class DeviceView(NamedTuple):
-    """A device as selectors see it; names of attributes and capacities without a domain have the driver's."""
-
-    driver: str
-    attributes: Mapping[str, DeviceAttribute]
-    capacity: Mapping[str, Quantity]
-    allow_multiple_allocations: bool
 
 
 class Kinds:
@@ -65,7 +54,7 @@ class Kinds:
 class Offer:
     """One device that a pool offers; `consumes` are amounts of the pool's counters in billionths."""
 
-    __slots__ = ("capacity", "consumes", "multiple", "slice", "taints", "view", "wire")
+    __slots__ = ("capacity", "consumes", "multiple", "slice", "taints", "wire")
 
     def __init__(self, wire: Device, of: "SliceOffers") -> None:
         self.wire = wire
@@ -78,12 +67,6 @@ class Offer:
             for each in wire.consumes_counters or ()
             for name, counter in (each.counters or {}).items()
         ]
-        self.view = DeviceView(
-            of.spec.driver,
-            wire.attributes or {},
-            {name: each.value for name, each in self.capacity.items()},
-            self.multiple,
-        )
 
     @property
     def name(self) -> str:
@@ -190,11 +173,11 @@ def attribute_of(offer: Offer, full_name: str) -> tuple[str, object] | None:
 
     A name without a domain has the driver's. A list has the kind "list" and equals nothing.
     """
-    attributes = offer.view.attributes
+    attributes = offer.wire.attributes or {}
     found = attributes.get(full_name)
     if found is None:
         domain, slash, bare = full_name.partition("/")
-        found = attributes.get(bare) if slash and domain == offer.view.driver else None
+        found = attributes.get(bare) if slash and domain == offer.slice.spec.driver else None
     if found is None:
         return None
     for kind in ("string", "integer", "boolean", "version"):

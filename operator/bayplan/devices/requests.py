@@ -1,18 +1,20 @@
-"""What a claim's requests ask for, checked before the search, with upstream's texts for what cannot be.
+"""What a claim's requests and constraints ask for, checked before the search, with upstream's texts for what cannot be.
 
 Source: D/structured/internal/incubating/allocator_incubating.go, Allocate and validateDeviceRequest.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, Protocol
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from bayplan.api.claim_objects import ExactDeviceRequest, ResourceClaim
+from bayplan.api.claim_objects import DeviceConstraint, ExactDeviceRequest, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceSelector
 from bayplan.api.meta_objects import key_of
 from bayplan.api.tolerations import tolerates
+from bayplan.cel import CompileError, EvaluationError
 from bayplan.devices.capacity import CapacityError, Want
-from bayplan.devices.constraints import Constraint
-from bayplan.devices.offers import DeviceView, Offer, Reads
+from bayplan.devices.device_selectors import attributes_read, compiled, view_of
+from bayplan.devices.offers import Offer, Reads, attribute_of
 
 MAX_RESULTS: Final = 32
 """How many devices the result of a claim has at most."""
@@ -26,29 +28,12 @@ class AllocationError(Exception):
     """What ends the whole attempt where no other filter rejects the node; the text is upstream's."""
 
 
-class Selector(Protocol):
-    """A compiled expression; ValueError of `matches` is a run-time error and its text.
-
-    `reads` are full names of attributes, or None when it may read all of them.
-    """
-
-    @property
-    def reads(self) -> frozenset[str] | None:
-        """The attributes that its answer depends on."""
-
-    def matches(self, device: DeviceView) -> bool:
-        """Whether the device will do."""
-
-
-CompileSelector = Callable[[str], Selector]
-
-
 class Request:
     """One request, or one alternative of a request, ready for the search.
 
     Attributes:
         names: the request's name, and the one in full, which results have.
-        selectors: compiled, each with the text that its errors begin with.
+        selectors: expressions, each with the text that its errors begin with.
         count: how many devices; of a request for all it is set when these are listed.
     """
 
@@ -64,7 +49,7 @@ class Request:
         self.admin = bool(wire.admin_access)
         self.all = wire.allocation_mode == "All"
         self.count = 0 if self.all else wire.count
-        self.selectors: list[tuple[Selector, str]] = []
+        self.selectors: list[tuple[str, str]] = []
         self.device_class: DeviceClass | None = None
         self._wants: dict[int, Want | CapacityError] = {}
         self._refusals: dict[int, str] = {}
@@ -119,15 +104,59 @@ class Request:
         return known
 
     def _first_refusal(self, offer: Offer) -> str:
-        wires = [*((self.device_class and self.device_class.spec.selectors) or ()), *(self.wire.selectors or ())]
-        for (selector, text), wire in zip(self.selectors, wires, strict=True):
+        device = view_of(offer) if self.selectors else None
+        for expression, text in self.selectors:
             try:
-                if not selector.matches(offer.view):
-                    return wire.cel.expression if wire.cel else ""
-            except ValueError as error:
+                if device is not None and not compiled(expression).matches(device):
+                    return expression
+            except CompileError as error:
+                raise AllocationError(f"{text}: CEL compile error: {error}") from None
+            except EvaluationError as error:
                 hint = _HINT if "no such key:" in str(error) else ""
                 raise AllocationError(f"{text} on device {offer.name}: CEL runtime error: {error}{hint}") from None
         return ""
+
+
+class Constraint:
+    """One constraint of a claim while devices are picked and put back, the last one first.
+
+    Source: D/structured/internal/incubating, matchAttributeConstraint and distinctAttributeConstraint.
+    """
+
+    __slots__ = ("_distinct", "_requests", "_values", "attribute")
+
+    def __init__(self, wire: DeviceConstraint) -> None:
+        self._distinct = wire.match_attribute is None
+        self.attribute = wire.match_attribute or wire.distinct_attribute or ""
+        self._requests: Collection[str] = frozenset(wire.requests or ())
+        self._values: list[tuple[str, object]] = []
+
+    def concerns(self, names: tuple[str, str]) -> bool:
+        """Whether it is about a request with this name, and with this one in full."""
+        return not self._requests or names[0] in self._requests or names[1] in self._requests
+
+    def add(self, offer: Offer) -> bool:
+        """Take a device in, if it goes with those that are in."""
+        value = attribute_of(offer, self.attribute)
+        if value is None:
+            return False
+        if self._values:
+            is_list = value[0] == "list"
+            if is_list or (value in self._values if self._distinct else value != self._values[0]):
+                return False
+        self._values.append(value)
+        return True
+
+    def remove(self) -> None:
+        """Put the last device back."""
+        self._values.pop()
+
+    def most(self, offers: Iterable[Offer]) -> int:
+        """How many of these devices go together at most: those with one value, or one of each value."""
+        values = [value for offer in offers if (value := attribute_of(offer, self.attribute)) is not None]
+        lists = sum(kind == "list" for kind, _ in values)
+        counts = Counter(value for value in values if value[0] != "list")
+        return len(counts) + lists if self._distinct else max(*counts.values(), min(lists, 1), 0)
 
 
 class ClaimRequests:
@@ -154,9 +183,7 @@ class ClaimRequests:
             else:
                 raise AllocationError(f"claim {key_of(claim.metadata)}, request {wire.name}: unknown request type")
 
-    def prepare(
-        self, classes: Mapping[str, DeviceClass], compile_selector: CompileSelector, list_all: Callable[[Request], int]
-    ) -> None:
+    def prepare(self, classes: Mapping[str, DeviceClass], list_all: Callable[[Request], int]) -> None:
         """Check all requests, then the constraints; `list_all` counts the devices of a request for all.
 
         Raises:
@@ -166,7 +193,7 @@ class ClaimRequests:
         total = 0
         for alternatives in self.requests:
             for request in alternatives:
-                _prepare(request, text, classes, compile_selector)
+                _prepare(request, text, classes)
                 if request.all:
                     request.count = list_all(request)
             least = min(request.count for request in alternatives)
@@ -182,10 +209,8 @@ class ClaimRequests:
             self.constraints.append(Constraint(constraint))
 
 
-def reads_of(
-    claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceClass], compile_selector: CompileSelector
-) -> Reads:
-    """The attributes that answers for these claims depend on; what does not compile reads none."""
+def reads_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceClass]) -> Reads:
+    """The attributes that answers for these claims depend on."""
     reads: set[str] = set()
     for claim in claims:
         for constraint in claim.spec.devices.constraints or ():
@@ -195,20 +220,14 @@ def reads_of(
             for wire in filter(None, wires):
                 device_class = classes.get(wire.device_class_name)
                 for selector in (*(wire.selectors or ()), *((device_class and device_class.spec.selectors) or ())):
-                    try:
-                        compiled = compile_selector(selector.cel.expression) if selector.cel else None
-                    except ValueError:
-                        compiled = None
-                    if compiled is not None:
-                        if compiled.reads is None:
-                            return None
-                        reads |= compiled.reads
+                    read = attributes_read(selector.cel.expression) if selector.cel else frozenset()
+                    if read is None:
+                        return None
+                    reads |= read
     return frozenset(reads)
 
 
-def _prepare(
-    request: Request, claim: str, classes: Mapping[str, DeviceClass], compile_selector: CompileSelector
-) -> None:
+def _prepare(request: Request, claim: str, classes: Mapping[str, DeviceClass]) -> None:
     for index, selector in enumerate(request.wire.selectors or ()):
         if selector.cel is None:
             raise AllocationError(
@@ -226,31 +245,14 @@ def _prepare(
         raise AllocationError(f"{request.text}: unsupported count mode {request.wire.allocation_mode}")
     request.device_class = device_class
     request.selectors = [
-        *_compiled(device_class.spec.selectors, f"class {name}", compile_selector),
-        *_compiled(request.wire.selectors, claim, compile_selector),
+        *_expressions(device_class.spec.selectors, f"class {name}"),
+        *_expressions(request.wire.selectors, claim),
     ]
 
 
-class _Broken:
-    """A selector that does not compile: it is told on the first device that it is asked about."""
-
-    reads: frozenset[str] | None = frozenset()
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-
-    def matches(self, device: DeviceView) -> bool:
-        raise AllocationError(self.text)
-
-
-def _compiled(
-    selectors: list[DeviceSelector] | None, owner: str, compile_selector: CompileSelector
-) -> Iterator[tuple[Selector, str]]:
+def _expressions(selectors: list[DeviceSelector] | None, owner: str) -> Iterator[tuple[str, str]]:
     for index, selector in enumerate(selectors or ()):
         text = f"{owner}: selector #{index}"
         if selector.cel is None:
             raise AllocationError(f"{text}: CEL expression empty (unsupported selector type?)")
-        try:
-            yield compile_selector(selector.cel.expression), text
-        except ValueError as error:
-            yield _Broken(f"{text}: CEL compile error: {error}"), text
+        yield selector.cel.expression, text

@@ -1,10 +1,12 @@
-"""What a solution is written down as: results, configuration and the nodes from which the devices are reached.
+"""What a search comes to: results, configuration and the nodes from which the devices are reached, or a refusal.
 
 Source: D/structured/internal/incubating/allocator_incubating.go, Allocate and createNodeSelector.
 """
 
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
 
 import msgspec
 
@@ -19,6 +21,24 @@ from bayplan.api.objects import NodeSelector, NodeSelectorRequirement, NodeSelec
 from bayplan.devices.candidates import Pick
 from bayplan.devices.offers import Offer
 from bayplan.devices.requests import AllocationError, Request
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why the claims cannot be allocated on a node; the allocator answers with it, and the plugin tells it.
+
+    One that `fails` ends the attempt where no other filter rejects the node: nobody knows whether it has the devices,
+    because the search had no time left (`timed_out`) or because the claims, or what they name, allow of no answer.
+    """
+
+    text: str
+    fails: bool = False
+    timed_out: bool = False
+
+
+NOT_ALL: Final = Refusal("cannot allocate all claims")
+INVALID: Final = Refusal("invalid resource pools were encountered")
+TIMED_OUT: Final = Refusal("timed out trying to allocate devices", fails=True, timed_out=True)
 
 
 def allocation_of(

@@ -10,12 +10,11 @@ from typing import Final, NamedTuple
 from bayplan.api.objects import Node
 from bayplan.devices.allocated_state import AllocatedState, PoolId
 from bayplan.devices.candidates import Candidates, Order, Pick, Slot
-from bayplan.devices.constraints import Constraint
 from bayplan.devices.offers import CounterName, Kinds, Reads
 from bayplan.devices.packing import LeastLeftOver
 from bayplan.devices.pool_index import PoolIndex
 from bayplan.devices.pools import Pool
-from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Request
+from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Constraint, Request
 
 MAX_LOOKS: Final = 100_000
 """How many times one search looks at a device or a request before it gives the node up."""

@@ -4,7 +4,7 @@ import pytest
 from tests.devices.device_builders import DRIVER, device, exactly, make_class, make_slice
 from tests.plugins.dynamic_resources.device_scene import DeviceWorld, claim, claiming
 
-from bayplan.plugins.dynamic_resources.device_selectors import DeviceSelector
+from bayplan.devices.device_selectors import attributes_read
 
 MEMORY = {"memory": {"value": "40Gi"}}
 
@@ -67,6 +67,6 @@ def test_what_does_not_compile_ends_the_attempt_too():
 
 
 def test_what_an_expression_reads_is_told_by_full_names_unless_it_may_read_anything():
-    named = DeviceSelector(f'device.attributes["{DRIVER}"].model == "A" && device.driver == "d"')
-    assert named.reads == {f"{DRIVER}/model"}
-    assert DeviceSelector("device.attributes.exists(d, true)").reads is None
+    named = f'device.attributes["{DRIVER}"].model == "A" && device.driver == "d"'
+    assert attributes_read(named) == {f"{DRIVER}/model"}
+    assert attributes_read("device.attributes.exists(d, true)") is None

@@ -11,7 +11,6 @@ from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.listers import Listers
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
-from bayplan.plugins.dynamic_resources.device_selectors import DeviceSelector
 from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 
 Device = tuple[str, str, str]
@@ -126,7 +125,6 @@ class ClaimCache:
                 self.classes.objects,
                 self._rules.objects.values(),
                 self.state,
-                DeviceSelector,
                 previous=self._allocator,
             )
         return self._allocator

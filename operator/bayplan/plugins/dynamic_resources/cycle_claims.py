@@ -1,4 +1,4 @@
-"""What is known of one pod's claims within a cycle, and what nodes can give them."""
+"""What is known of one pod's claims within a cycle, what nodes can give them, and what these are short of."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,7 +12,9 @@ from bayplan.api.objects import Node
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.devices.allocator import Grant
-from bayplan.devices.refusals import Refusal
+from bayplan.devices.device_counts import DeviceCount
+from bayplan.devices.results import Refusal
+from bayplan.framework.causes import Cause, Detail, DeviceShortage
 from bayplan.plugins.dynamic_resources.extended_claim import ExtendedClaim, Places, SpecialClaim
 
 T = TypeVar("T")
@@ -102,3 +104,26 @@ def score(claim: ResourceClaim, allocation: AllocationResult) -> int:
         for number, each in enumerate(request.first_available or ())
         if f"{request.name}/{each.name}" in given
     )
+
+
+def shortages(counts: Sequence[Sequence[DeviceCount]], names: Sequence[str]) -> Iterator[Detail]:
+    """Give a detail for each request that finds too few on some node, and one more where those have no devices at all.
+
+    `counts` are those of each node in `names`, request by request; a node without an answer has none.
+    """
+    requests = max((len(each) for each in counts), default=0)
+    for request in range(requests):
+        found = [each[request] if each else None for each in counts]
+        for offers in (True, False):
+            short = [each is not None and each.free < each.asked and bool(each.offered) == offers for each in found]
+            if any(short):
+                yield _detail(found, names, np.array(short))
+
+
+def _detail(found: Sequence[DeviceCount | None], names: Sequence[str], holds: NDArray[np.bool_]) -> Detail:
+    def tell(places: NDArray[np.intp]) -> Cause:
+        here = [(each, names[place]) for place in places.tolist() if (each := found[place]) is not None]
+        most, node = max(here, key=lambda each: (each[0].free, each[0].selected))
+        return DeviceShortage(**most._asdict(), node=node)
+
+    return Detail(holds, tell)

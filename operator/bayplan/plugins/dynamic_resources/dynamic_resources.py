@@ -16,7 +16,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DeviceChoice, DynamicResourcesArgs
 from bayplan.devices.allocator import ATTEMPT_SECONDS, Grant
 from bayplan.devices.device_counts import DeviceCount
-from bayplan.devices.refusals import Refusal
+from bayplan.devices.results import Refusal
 from bayplan.framework.causes import Detail, same_for_all, told
 from bayplan.framework.cluster_event import EventRegistration
 from bayplan.framework.interface import (
@@ -51,8 +51,8 @@ from bayplan.plugins.dynamic_resources.cycle_claims import (
     PodClaims,
     has_alternatives,
     score,
+    shortages,
 )
-from bayplan.plugins.dynamic_resources.device_shortages import shortages
 from bayplan.plugins.dynamic_resources.extended_claim import ExtendedClaim
 from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, check_classes, claims_of, group_of
 from bayplan.plugins.dynamic_resources.reservations import Reservations

@@ -27,7 +27,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_extended
-from bayplan.devices.refusals import Refusal
+from bayplan.devices.results import Refusal
 from bayplan.plugins.extended_resources import PREFIX
 
 NOT_NAMED_YET: Final = "<extended-resources>"

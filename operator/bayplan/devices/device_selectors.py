@@ -1,0 +1,53 @@
+"""Expressions of classes and claims, and devices as these read them."""
+
+from functools import lru_cache
+from typing import Any
+
+from bayplan.api.device_objects import DeviceAttribute
+from bayplan.cel import CompileError, Device, EvaluationError, Quantity, Selector, compile_selector, versions
+from bayplan.devices.offers import Offer, Reads
+
+
+@lru_cache(maxsize=4096)
+def compiled(expression: str) -> Selector:
+    """Return the selector that an expression is; all searches share it.
+
+    Raises:
+        CompileError: It is none.
+    """
+    return compile_selector(expression)
+
+
+@lru_cache(maxsize=4096)
+def attributes_read(expression: str) -> Reads:
+    """Return the full names of the attributes that its answer depends on; what does not compile reads none."""
+    try:
+        paths = compiled(expression).paths
+    except CompileError:
+        return frozenset()
+    return None if paths is None else frozenset("/".join(path[1:]) for path in paths if path[0] == "attributes")
+
+
+def view_of(offer: Offer) -> Device:
+    """Return a device as expressions read it; where a version is none, no expression has a value for it."""
+    driver = offer.slice.spec.driver
+    try:
+        attributes = {name: _value(name, each) for name, each in (offer.wire.attributes or {}).items()}
+        capacity = {name: Quantity.parse(str(each.value)) for name, each in offer.capacity.items()}
+    except EvaluationError as error:
+        return Device(driver, problem=str(error))
+    return Device(driver, attributes, capacity, allow_multiple_allocations=offer.multiple)
+
+
+def _value(name: str, attribute: DeviceAttribute) -> Any:  # noqa: ANN401  of any kind that attributes have
+    """Return the value, or the values, of an attribute.
+
+    Raises:
+        EvaluationError: A version is none.
+    """
+    if attribute.version is not None:
+        return versions([attribute.version], name)[0]
+    if attribute.versions is not None:
+        return versions(attribute.versions, name)
+    one = (attribute.string, attribute.integer, attribute.boolean, attribute.strings, attribute.ints, attribute.bools)
+    return next((each for each in one if each is not None), None)
