@@ -51,7 +51,7 @@ class Compiler:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._places: dict[str, list[int]] = {}
+        self._places: dict[str, int] = {}
         self._nodes = 0
         self._loops = 0
         self.size = FIRST_VARIABLE
@@ -83,8 +83,8 @@ class Compiler:
         return None if whole else frozenset(self._paths)
 
     def _name(self, node: Name) -> Code:
-        if (places := self._places.get(node.name)) is not None:
-            return _variable(places[-1])
+        if (place := self._places.get(node.name)) is not None:
+            return _variable(place)
         if node.name in _TYPES:
             return Constant(_TYPES[node.name])
         if node.name == "device":
@@ -178,13 +178,9 @@ class Compiler:
         """Give names a meaning, each its place, until the end of the block."""
         places = tuple(range(self.size, self.size + len(names)))
         self.size += len(names)
-        for name, place in zip(names, places, strict=True):
-            self._places.setdefault(name, []).append(place)
+        outer, self._places = self._places, self._places | dict(zip(names, places, strict=True))
         yield places
-        for name in names:
-            self._places[name].pop()
-            if not self._places[name]:
-                del self._places[name]
+        self._places = outer
 
     @property
     def in_loop(self) -> bool:
