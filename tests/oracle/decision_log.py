@@ -13,6 +13,7 @@ from tests.oracle.case import Decision, Object
 _POLL_SECONDS = 0.005
 _WAIT_SECONDS = 60.0
 
+_ATTEMPT = "Attempting to schedule pod"
 _SCORED = "Plugin scored node for pod"
 _TOTAL = "Calculated node's final score for pod"
 _BOUND = "Successfully bound pod to node"
@@ -21,7 +22,7 @@ _VOLUMES = "BindPodVolumes"
 _NO_FIT = "Unable to schedule pod; no fit; waiting"
 _NO_NODES = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
 _ERROR = "Error scheduling pod; retrying"
-_GONE = re.compile(r'^running Bind plugin ".*": pods ".*" not found$')
+_GONE = re.compile(r'^running (?:Pre)?Bind plugin ".*": .*\bnot found$')
 _HINTED = "OpportunisticBatch provided node hint"
 _HINT_REFUSED = "OpportunisticBatch hint not used"
 _DECIDING = (_SCORED, _TOTAL, _BOUND, _VOLUMES, _NO_FIT, _NO_NODES, _ERROR, _HINTED, _HINT_REFUSED)
@@ -46,6 +47,7 @@ _COUNTED = {
     "Add event for scheduled pod": "pod-add",
     "Update event for scheduled pod": "pod-update",
     "Delete event for scheduled pod": "pod-delete",
+    "Add event for unscheduled pod": "waiting-pod-add",
     "Update event for unscheduled pod": "waiting-pod-update",
     "ResourceSlice added": "slice-add",
     "ResourceSlice deleted": "slice-delete",
@@ -53,7 +55,7 @@ _COUNTED = {
 _OVERRIDE = 1
 """The nominating mode in which a nomination is set, or ended by an empty one."""
 _MESSAGE = b'"msg":"'
-_MARKS = frozenset(text.encode() for text in (*_DECIDING, *_SEARCHING, *_EVICTING, _CONDITION, *_COUNTED))
+_MARKS = frozenset(text.encode() for text in (_ATTEMPT, *_DECIDING, *_SEARCHING, *_EVICTING, _CONDITION, *_COUNTED))
 
 
 @dataclass(slots=True)
@@ -66,7 +68,11 @@ class Evictions:
 
 
 class DecisionLog:
-    """Follows one kube-scheduler's log: what it has seen of the cluster, and its first decision about each pod."""
+    """Follows one kube-scheduler's log: what it has seen of the cluster, and its first decision about each pod.
+
+    Names of pods come again in the next case. What is said of a pod counts once an attempt on it began after it was
+    added in this case: before that it is about the pod of that name of a case before.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -83,6 +89,7 @@ class DecisionLog:
         self.binding: set[str] = set()
         """Pods that are assumed on a node while their volumes are bound; once deleted, for up to a second more."""
         self.evictions: defaultdict[str, Evictions] = defaultdict(Evictions)
+        self._begun: set[str] = set()
         self._open: defaultdict[str, Decision] = defaultdict(Decision)
         self._done: dict[str, Decision] = {}
         self._searching = ""
@@ -121,6 +128,7 @@ class DecisionLog:
             self.tried_again,
             self.binding,
             self.evictions,
+            self._begun,
             self._open,
             self._done,
         ):
@@ -149,7 +157,10 @@ class DecisionLog:
             self._take_eviction(text, entry)
         elif text in _SEARCHING:
             self._take_search(text, entry)
-        elif "pod" in entry:
+        elif text == _ATTEMPT:
+            if self.seen_of["waiting-pod-add", key_of(entry["pod"])]:
+                self._begun.add(key_of(entry["pod"]))
+        elif "pod" in entry and key_of(entry["pod"]) in self._begun:
             self._take_attempt(text, entry)
 
     def _take_attempt(self, text: str, entry: Object) -> None:
@@ -171,6 +182,8 @@ class DecisionLog:
     def _take_eviction(self, text: str, entry: Object) -> None:
         """Evictions go on after the decision; those of later attempts of a pod are not looked at."""
         key = key_of(entry["preemptor"])
+        if key not in self._begun:
+            return
         evictions = self.evictions[key]
         if text == _FINISHED:
             evictions.finished = True
@@ -188,6 +201,8 @@ class DecisionLog:
         """A search for victims is for the pod that its first line names."""
         if text == _DRY_RUN:
             self._searching = key_of(entry["pod"])
+        if self._searching not in self._begun:
+            return
         if self._searching in self._done:
             if text == _TARGET:
                 self.tried_again.add(self._searching)
