@@ -7,15 +7,5 @@ expression and device always give the same answer. kube-scheduler's is k8s.io/dy
 from bayplan.cel.errors import CompileError, EvaluationError
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.selector import Device, Selector, compile_selector, versions
-from bayplan.cel.semver import Semver
 
-__all__ = [
-    "CompileError",
-    "Device",
-    "EvaluationError",
-    "Quantity",
-    "Selector",
-    "Semver",
-    "compile_selector",
-    "versions",
-]
+__all__ = ["CompileError", "Device", "EvaluationError", "Quantity", "Selector", "compile_selector", "versions"]

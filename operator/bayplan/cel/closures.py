@@ -29,21 +29,9 @@ Loop: TypeAlias = Callable[[Frame], Iterator[None]]
 
 DEVICE, STEPS, FIRST_VARIABLE = range(3)
 
-_GO_NAMES: Final = {
-    "list": "*types.baseList",
-    "map": "*types.baseMap",
-    "bool": "types.Bool",
-    "int": "types.Int",
-    "uint": "types.Uint",
-    "double": "types.Double",
-    "string": "types.String",
-    "bytes": "types.Bytes",
-    "null_type": "types.Null",
-    "kubernetes.Quantity": "cel.Quantity",
-    "kubernetes.Semver": "cel.Semver",
-    "type": "*types.Type",
-    "optional_type": "*types.Optional",
-}
+_GO_NAMES: Final = {"list": "*types.baseList", "map": "*types.baseMap", "null_type": "types.Null"}
+_GO_NAMES.update({"type": "*types.Type", "optional_type": "*types.Optional"})
+_GO_NAMES.update({"kubernetes.Quantity": "cel.Quantity", "kubernetes.Semver": "cel.Semver"})
 _KEYS: Final = NUMBERS | {bool, str}
 _LONG: Final = frozenset((str, bytes, list))
 
@@ -102,7 +90,7 @@ def member_of(target: Code, key: Code, *, optional: bool, test: bool) -> Code:
     def run(frame: Frame) -> Any:
         value, found = target(frame), key(frame)
         if type(found) not in _KEYS:
-            raise EvaluationError(f"invalid qualifier type: {_GO_NAMES[kind_of(found)]}")
+            raise EvaluationError(f"invalid qualifier type: {_go_name(found)}")
         return read(value, found)
 
     return run
@@ -154,7 +142,12 @@ def _elements(value: Any, *, two: bool) -> Iterator[tuple[Any, Any]]:
         return enumerate(value) if two else zip(value, value, strict=True)
     if kind in MAPS:
         return zip(keys(value), value.values() if two else keys(value), strict=True)
-    name = _GO_NAMES[kind_of(value)]
+    name = _go_name(value)
     raise EvaluationError(
         f"unsupported comprehension range type: {name}" if two else f"got '{name}', expected iterable type"
     )
+
+
+def _go_name(value: Any) -> str:
+    kind = kind_of(value)
+    return _GO_NAMES.get(kind) or f"types.{kind.capitalize()}"

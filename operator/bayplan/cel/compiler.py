@@ -11,7 +11,7 @@ from bayplan.cel.errors import CompileError, EvaluationError, StoppedError
 from bayplan.cel.functions import DEFINITIONS, Definition
 from bayplan.cel.lexer import problem_at
 from bayplan.cel.library import CONVERSIONS
-from bayplan.cel.macros import MACROS, OPERATORS
+from bayplan.cel.macros import ANY_NUMBER, MACROS
 from bayplan.cel.syntax import Call, Literal, Member, Name, Node
 from bayplan.cel.values import Kind
 
@@ -124,13 +124,10 @@ class Compiler:
         return *outer, key
 
     def _call(self, node: Call) -> Code:
-        operator = OPERATORS.get(node.name)
-        if operator is not None:
-            return operator(self, node)
         name, arguments = node.name, node.args
         if name[0] == "." and isinstance(space := arguments[0], Name) and space.name in _NAMESPACES - set(self._places):
             name, arguments = f"{space.name}{name}", arguments[1:]
-        macro = MACROS.get((name, len(arguments)))
+        macro = MACROS.get((name, len(arguments))) or MACROS.get((name, ANY_NUMBER))
         if macro is not None:
             return macro(self, Call(name, arguments, node.at))
         definition = DEFINITIONS.get((name, len(arguments)))

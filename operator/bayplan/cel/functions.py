@@ -82,7 +82,7 @@ def apply(name: str, *values: Any) -> Any:
         EvaluationError: It does not take these, or has no value for them.
     """
     definition = DEFINITIONS[name, len(values)]
-    return definition.chosen([*values])(*values)
+    return (definition.by_types.get(tuple(map(type, values))) or definition.chosen([*values]))(*values)
 
 
 def _accepts(word: str, value: Any) -> bool:

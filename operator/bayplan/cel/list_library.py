@@ -1,13 +1,14 @@
 """Functions on lists."""
 
-import itertools
+import math
 from collections.abc import Callable
-from functools import cmp_to_key, partial, reduce
+from functools import partial, reduce
+from itertools import pairwise
 from typing import Any, Final
 
 from bayplan.cel.errors import EvaluationError, no_overload
 from bayplan.cel.functions import ORDERED, apply, define
-from bayplan.cel.values import NONE, Option, Uint, compared, contains, equal, orderable, sized
+from bayplan.cel.values import NONE, Option, Uint, contains, equal, orderable, sized
 
 _MOST_COMPARISONS: Final = 1_000_000
 _ORDERED_LISTS: Final = [f"list({kind})" for kind in ORDERED]
@@ -50,8 +51,9 @@ def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
         raise EvaluationError("list elements must be comparable")
     if len(keys) > 1 and any(type(each) is not type(keys[0]) for each in keys):
         raise EvaluationError("list elements must have the same type")
-    order: Callable[[tuple[Any, Any], tuple[Any, Any]], int] = lambda a, b: compared(a[0], b[0])  # noqa: E731 - typed so
-    return [item for _, item in sorted(zip(keys, items, strict=True), key=cmp_to_key(order))]
+    if len(keys) > 1 and type(keys[0]) is float and any(map(math.isnan, keys)):
+        raise EvaluationError("NaN values cannot be ordered")
+    return [items[at] for at in sorted(range(len(items)), key=keys.__getitem__)]
 
 
 @define(".sort", "list", complaint="name")
@@ -88,35 +90,35 @@ def _distinct(items: list[Any]) -> list[Any]:
 
 @define(".isSorted", *_ORDERED_LISTS)
 def _is_sorted(items: list[Any]) -> bool:
-    return all(_unordered(a, b) != 1 for a, b in itertools.pairwise(items))
+    return not any(_follows(a, b) for a, b in pairwise(items))
 
 
-def _unordered(left: Any, right: Any) -> int:
+def _follows(left: Any, right: Any) -> bool:
     # Upstream looks at the order only, and an error is none.
     try:
-        return compared(left, right)
+        return bool(apply("_>_", left, right))
     except EvaluationError:
-        return 0
+        return False
 
 
 for _kind, _zero in (("int", 0), ("uint", Uint(0)), ("double", 0.0)):
     define(".sum", f"list({_kind})")(lambda items, zero=_zero: reduce(partial(apply, "_+_"), items, zero))
 
 
-def _best(items: list[Any], name: str, worse: int) -> Any:
+def _best(items: list[Any], name: str, is_better: Callable[[Any, Any], bool]) -> Any:
     if not items:
         raise EvaluationError(f"{name} called on empty list")
     best = items[0]
     for each in items[1:]:
         if not orderable(each):
             raise no_overload()
-        if _unordered(best, each) == worse:
+        if is_better(each, best):
             best = each
     return best
 
 
-define(".max", *_ORDERED_LISTS)(lambda items: _best(items, "max", -1))
-define(".min", *_ORDERED_LISTS)(lambda items: _best(items, "min", 1))
+define(".max", *_ORDERED_LISTS)(lambda items: _best(items, "max", _follows))
+define(".min", *_ORDERED_LISTS)(lambda items: _best(items, "min", lambda a, b: _follows(b, a)))
 
 
 @define(".indexOf", "list, any")

@@ -16,8 +16,20 @@ if TYPE_CHECKING:
 
 Macro: TypeAlias = Callable[["Compiler", Call], Code]
 
+MACROS: Final[dict[tuple[str, int], Macro]] = {}
+"""By name and number of arguments, as functions are; ANY_NUMBER for operators."""
+ANY_NUMBER: Final = -1
+
 _DECISIVE: Final = {"_||_": True, ".exists": True, "_&&_": False, ".all": False}
 _HASHED: Final = NUMBERS | {bool, str, type(None)}
+
+
+def _macro(*names: str, arguments: tuple[int, ...] = (ANY_NUMBER,)) -> Callable[[Macro], Macro]:
+    def declared(macro: Macro) -> Macro:
+        MACROS.update({(name, number): macro for name in names for number in arguments})
+        return macro
+
+    return declared
 
 
 def _logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
@@ -44,16 +56,19 @@ def _logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
     return run
 
 
+@_macro("_&&_", "_||_")
 def _chain(compiler: "Compiler", node: Call) -> Code:
     codes = compiler.codes(node.args)
     return _logic(lambda _: codes, decisive=_DECISIVE[node.name])
 
 
+@_macro(".all", ".exists", arguments=(3, 4))
 def _quantifier(compiler: "Compiler", node: Call) -> Code:
     elements, (body,), _ = compiler.loop(node, len(node.args) - 2)
     return _logic(lambda frame: (body for _ in elements(frame)), decisive=_DECISIVE[node.name])
 
 
+@_macro("_?_:_")
 def _choice(compiler: "Compiler", node: Call) -> Code:
     condition, chosen, other = compiler.codes(node.args)
 
@@ -66,6 +81,7 @@ def _choice(compiler: "Compiler", node: Call) -> Code:
     return run
 
 
+@_macro("_in_")
 def _membership(compiler: "Compiler", node: Call) -> Code:
     value, container = compiler.codes(node.args)
     constant = container.value if isinstance(container, Constant) and container.literal else None
@@ -84,6 +100,7 @@ def _membership(compiler: "Compiler", node: Call) -> Code:
     return one_of
 
 
+@_macro("[]")
 def _list(compiler: "Compiler", node: Call) -> Code:
     items = compiler.codes(node.args)
     constants = [each for each in items if isinstance(each, Constant)]
@@ -92,6 +109,7 @@ def _list(compiler: "Compiler", node: Call) -> Code:
     return lambda frame: [value for item in items if (value := _given(item(frame), "list element")) is not NOTHING]
 
 
+@_macro("{}")
 def _map(compiler: "Compiler", node: Call) -> Code:
     codes = compiler.codes(node.args)
     entries = list(zip(codes[::2], codes[1::2], strict=True))
@@ -108,29 +126,23 @@ def _map(compiler: "Compiler", node: Call) -> Code:
     return run
 
 
-class _Optional:
-    """What a literal has behind a question mark."""
-
-    __slots__ = ("value",)
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
-
-
+@_macro("?")
 def _optional(compiler: "Compiler", node: Call) -> Code:
     (code,) = compiler.codes(node.args)
-    return lambda frame: _Optional(code(frame))
+    return lambda frame: (code(frame),)
 
 
 def _given(value: Any, what: str) -> Any:
-    """What a literal has of a part, or NOTHING."""
-    if type(value) is not _Optional:
+    """What a literal has of a part, or NOTHING; a part with a question mark is in a tuple, which no value is."""
+    if type(value) is not tuple:
         return value
-    if type(value.value) is not Option:
-        raise EvaluationError(f"cannot initialize optional {what} from non-optional value {value.value}")
-    return value.value.value
+    (option,) = value
+    if type(option) is not Option:
+        raise EvaluationError(f"cannot initialize optional {what} from non-optional value {option}")
+    return option.value
 
 
+@_macro("has", arguments=(1,))
 def _has(compiler: "Compiler", node: Call) -> Code:
     (argument,) = node.args
     if not isinstance(argument, Member) or not argument.dotted or argument.optional:
@@ -174,17 +186,22 @@ def _variable(place: int) -> Code:
     return lambda frame: frame[place]
 
 
+@_macro(".filter", arguments=(3,))
 def _filter(compiler: "Compiler", node: Call) -> Code:
     elements, (condition,), (place,) = compiler.loop(node, 1)
     return _accumulation(elements, condition, _variable(place))
 
 
+@_macro(".exists_one", arguments=(3, 4))
+@_macro(".existsOne", arguments=(4,))
 def _exists_one(compiler: "Compiler", node: Call) -> Code:
     elements, (condition,), places = compiler.loop(node, len(node.args) - 2)
     found = _accumulation(elements, condition, _variable(places[0]))
     return lambda frame: len(found(frame)) == 1
 
 
+@_macro(".map", arguments=(3, 4))
+@_macro(".transformList", ".transformMap", ".transformMapEntry", arguments=(4, 5))
 def _transform(compiler: "Compiler", node: Call) -> Code:
     elements, (*condition, body), places = compiler.loop(node, 1 if node.name == ".map" else 2)
     chosen = condition[0] if condition else None
@@ -203,6 +220,7 @@ def _insert(result: dict[Any, Any], entries: Any) -> None:
         result[key] = value
 
 
+@_macro(".sortBy", arguments=(3,))
 def _sort_by(compiler: "Compiler", node: Call) -> Code:
     source = compiler.code(node.args[0])
     with compiler.variables("") as (whole,):
@@ -219,6 +237,7 @@ def _sort_by(compiler: "Compiler", node: Call) -> Code:
     return run
 
 
+@_macro("cel.bind", arguments=(3,))
 def _bind(compiler: "Compiler", node: Call) -> Code:
     name, value, body = node.args
     code = compiler.code(value)
@@ -238,6 +257,7 @@ def _bind(compiler: "Compiler", node: Call) -> Code:
     return run
 
 
+@_macro(".optMap", ".optFlatMap", arguments=(3,))
 def _opt_map(compiler: "Compiler", node: Call) -> Code:
     option = compiler.code(node.args[0])
     with compiler.variables(compiler.variable_name(node.args[1])) as (place,):
@@ -257,6 +277,7 @@ def _opt_map(compiler: "Compiler", node: Call) -> Code:
     return run
 
 
+@_macro(".or", ".orValue", arguments=(2,))
 def _alternative(compiler: "Compiler", node: Call) -> Code:
     option, other = compiler.codes(node.args)
     unwrapped = node.name == ".orValue"
@@ -270,35 +291,3 @@ def _alternative(compiler: "Compiler", node: Call) -> Code:
         return value.value if unwrapped else value
 
     return run
-
-
-OPERATORS: Final[dict[str, Macro]] = {
-    "_&&_": _chain,
-    "_||_": _chain,
-    "_?_:_": _choice,
-    "_in_": _membership,
-    "[]": _list,
-    "{}": _map,
-    "?": _optional,
-}
-
-MACROS: Final[dict[tuple[str, int], Macro]] = {
-    ("has", 1): _has,
-    ("cel.bind", 3): _bind,
-    (".sortBy", 3): _sort_by,
-    (".filter", 3): _filter,
-    (".or", 2): _alternative,
-    (".orValue", 2): _alternative,
-    (".optMap", 3): _opt_map,
-    (".optFlatMap", 3): _opt_map,
-    (".exists_one", 3): _exists_one,
-    **{(name, 4): _exists_one for name in (".exists_one", ".existsOne")},
-    **{(name, count): _quantifier for name in (".all", ".exists") for count in (3, 4)},
-    **{(".map", count): _transform for count in (3, 4)},
-    **{
-        (name, count): _transform
-        for name in (".transformList", ".transformMap", ".transformMapEntry")
-        for count in (4, 5)
-    },
-}
-"""By name and number of arguments, as functions are."""

@@ -119,24 +119,6 @@ def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool | None:
     return None if undecided else True
 
 
-def compared(left: Any, right: Any) -> int:
-    """Return -1, 0 or 1, for numbers of any kind or two values of one kind.
-
-    Raises:
-        EvaluationError: The values have no order.
-    """
-    a, b = type(left), type(right)
-    if (a in NUMBERS and b in NUMBERS) or (a is b and a in _ORDERED):
-        if left < right:
-            return -1
-        if left > right:
-            return 1
-        if (a is float and math.isnan(left)) or (b is float and math.isnan(right)):
-            raise EvaluationError("NaN values cannot be ordered")
-        return 0
-    raise no_overload()
-
-
 def orderable(value: object) -> bool:
     """Return whether values of the kind of `value` have an order at all."""
     return type(value) in NUMBERS or type(value) in _ORDERED
