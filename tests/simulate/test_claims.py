@@ -39,10 +39,11 @@ def pod(name="p", template=None, **spec):
 
 @pytest.fixture
 def read(tmp_path):
-    def read(*objects, added=()):
+    def read(*objects, added=(), removed=()):
         for name, items in (("in.json", objects), ("more.json", added)):
             (tmp_path / name).write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
-        return read_cluster([str(tmp_path / "in.json")], Changes(add=[str(tmp_path / "more.json")] if added else ()))
+        changes = Changes(add=[str(tmp_path / "more.json")] if added else (), remove=removed)
+        return read_cluster([str(tmp_path / "in.json")], changes)
 
     return read
 
@@ -138,6 +139,12 @@ def test_a_pod_whose_template_is_missing_has_no_claim(read):
         {"name": "own", "resourceClaimTemplateName": "nowhere"},
     ]
     assert made(read(NODE, GPUS, pod_with_devices("a", entries))) == ({}, {"a": {}})
+
+
+@pytest.mark.parametrize("removed", ["resourceclaimtemplate/gpu", "resourceclaimtemplates/default/gpu"])
+def test_a_template_that_is_removed_makes_no_claim(read, removed):
+    entries = [{"name": "own", "resourceClaimTemplateName": "gpu"}]
+    assert made(read(NODE, GPUS, pod_with_devices("a", entries), removed=[removed])) == ({}, {"a": {}})
 
 
 @pytest.mark.parametrize("source", ["resourceClaimName", "resourceClaimTemplateName"])

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bayplan.api.kinds import NODES, POD_GROUPS, PODS, RESOURCES
+from bayplan.api.kinds import CLAIM_TEMPLATES, NODES, POD_GROUPS, PODS, RESOURCES
 from bayplan.api.objects import Node
 from bayplan.cache import resources
 from bayplan.cache.cache import is_finished
@@ -51,6 +51,7 @@ _KINDS: Final = frozenset(
         "Pod",
         "Node",
         POD_GROUPS.kind,
+        CLAIM_TEMPLATES.kind,
         *(kind for _, kind in (*WORKLOADS, *POLICIES)),
         *(resource.kind for resource in RESOURCES),
     }
