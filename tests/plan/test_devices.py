@@ -55,6 +55,11 @@ def test_a_pod_stays_that_would_not_give_the_device(scene):
     assert claims_of(rehearsal) == before
 
 
+def test_a_pod_whose_claim_is_missing_is_told_that_and_not_that_there_is_no_room(scene):
+    rehearsal, pods = scene(OF_P, P, pod_with_devices("waits", [{"name": "own", "resourceClaimTemplateName": "none"}]))
+    assert reasons(fit(rehearsal, pods["waits"])) == {"waits": 'pod "default/waits": ResourceClaim not created yet'}
+
+
 @pytest.mark.parametrize(
     ("claim", "pod"), [(OF_P, P), (claim_of("pool", "p"), running("p", SHARED, "pool"))], ids=["own", "shared"]
 )

@@ -94,6 +94,8 @@ def fit(rehearsal: Rehearsal, pod: PodInfo) -> Plan:
     in_use, goal = rehearsal.nodes_in_use, f"fit {pod.key}"
     if (node := rehearsal.simulator.cache.node_of(pod.uid)) is not None:
         return Plan(goal, True, in_use, in_use, fits_on=node)
+    if why := _held(rehearsal.simulator, pod):
+        return Plan(goal, False, in_use, in_use, obstacles=[Obstacle("", pod.namespace, pod.name, pod.uid, why)])
     best: tuple[tuple[int, int, int], Plan] | None = None
     obstacles: list[Obstacle] = []
     tried = 0
@@ -129,19 +131,18 @@ def _room_made(rehearsal: Rehearsal, pod: PodInfo, node: str, going: Sequence[Po
     rehearsal.uncordon(node)
     found = rehearsal.simulator.cache.node_of(pod.uid)
     if found is None:
-        return Obstacle(node, pod.namespace, pod.name, pod.uid, _why_not(rehearsal.simulator, pod))
+        group = rehearsal.simulator.groups.of(pod)
+        reason = f"not all of pod group {group} find room" if group else "other pods that wait take the room"
+        return Obstacle(node, pod.namespace, pod.name, pod.uid, reason)
     return Plan(f"fit {pod.key}", True, before, rehearsal.nodes_in_use, [node], moves, [node], found)
 
 
-def _why_not(simulator: Simulator, pod: PodInfo) -> str:
-    """Why the pod did not take the room that was made for it."""
+def _held(simulator: Simulator, pod: PodInfo) -> str:
+    """What keeps the pod from being tried, wherever there is room; "" for nothing."""
     if pod.pod.spec.scheduling_gates:
         return "has gates"
     queued = simulator.queue.get(pod.uid)
-    if queued is not None and queued.gating_message:
-        return queued.gating_message
-    group = simulator.groups.of(pod)
-    return f"not all of pod group {group} find room" if group else "other pods that wait take the room"
+    return (queued.gating_message or "") if queued is not None else ""
 
 
 def _nearest(rehearsal: Rehearsal, pod: PodInfo) -> list[str]:
