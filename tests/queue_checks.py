@@ -7,7 +7,7 @@ from bayplan.queue.in_flight import EventMoves, InFlightPods
 from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import _COMPACT_ABOVE, KeyedHeap, QueuedPodInfo, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.queue.sub_queues import SubQueues, UnschedulablePods
+from bayplan.queue.sub_queues import SubQueues, UnschedulablePods, _held_in
 
 
 def assert_consistent(queue: SchedulingQueue) -> None:
@@ -95,7 +95,7 @@ def _assert_waiting(waiting: UnschedulablePods) -> None:
     """The index agrees with the pods, and their order is one of time."""
     indexed = {(key, uid) for key, bucket in waiting._by_plugin.items() for uid in bucket}
     pods = [*waiting.rejected.values(), *waiting.gated.values()]
-    expected = {((pod.profile, plugin), pod.uid) for pod in pods for plugin in pod.rejector_plugins}
+    expected = {((_held_in(pod), plugin), pod.uid) for pod in pods for plugin in pod.rejector_plugins}
     assert indexed == expected, "the plugin index and the pods disagree"
     assert all(waiting._by_plugin.values()), "an empty index bucket is kept"
     woken = [pod for pod in pods if pod.news_seen is None or pod.sub_queue is SubQueue.GATED]

@@ -124,7 +124,7 @@ class Scene(Handlers):
         cache, nominator = Cache(), Nominator()
         configuration = configuration or default_configuration()
         self.frameworks = build_frameworks(configuration, cache.nodes, cache.listers, nominator)
-        (self.framework,) = self.frameworks.values()
+        self.framework = next(iter(self.frameworks.values()))
         settings = queue_settings(self.frameworks)
         self.profiles = settings.profiles
         self.groups = PodGroups(cache)
@@ -132,7 +132,7 @@ class Scene(Handlers):
         queue = SchedulingQueue(clock=self.clock, settings=settings, **options)
         self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
-        super().__init__(cache, queue, self.news.set, self._pod_gone)
+        super().__init__(cache, queue, self.news.set, self._pod_gone, self.frameworks)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,

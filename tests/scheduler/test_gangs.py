@@ -9,7 +9,7 @@ from tests.group_builders import make_pod_group
 from tests.oracle.replay import loaded
 from tests.scheduler.scene import Scene
 
-from bayplan.cache.group_members import GroupSource
+from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource
 from bayplan.config.load import default_configuration
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
@@ -20,11 +20,12 @@ from bayplan.simulate.simulator import Simulator
 WORKERS = ("a", "b", "c", "d")
 
 
-def preempting(**own):
+def preempting(*others, name="bayplan", **own):
+    """A profile whose preemption has these arguments, beside others without any."""
     args = [{"name": "DefaultPreemption", "args": {"bayplan.io": own}}]
-    profile = {"schedulerName": "bayplan", "pluginConfig": args}
+    profiles = [{"schedulerName": name, "pluginConfig": args}, *({"schedulerName": other} for other in others)]
     kind = {"apiVersion": "kubescheduler.config.k8s.io/v1", "kind": "KubeSchedulerConfiguration"}
-    return loaded(json.dumps({**kind, "profiles": [profile]}))
+    return loaded(json.dumps({**kind, "profiles": profiles}))
 
 
 class GangScene(Scene):
@@ -141,6 +142,18 @@ async def test_a_gang_that_failed_is_tried_again_once_something_happened_that_ma
 async def test_a_gang_that_time_may_help_is_tried_again_after_each_back_off(own):
     scene = GangScene(configuration=preempting(**own))
     scene.node(cpu="2")
+    for _ in range(3):
+        scene.round()
+        scene.after(60)
+
+
+async def test_a_gang_that_time_may_help_in_the_profile_of_one_member_is_tried_again_after_each_back_off():
+    scene = GangScene(members=(), configuration=preempting("bayplan", name="patient", minimumRuntimeSeconds=600))
+    scene.groups.serve(GroupSource.CRD)
+    scene.queue.set_group(make_pod_group("h", least=2, crd=True))
+    for name, profile, priority in (("a", "bayplan", 1), ("b", "patient", 2)):
+        scene.pod(name, scheduler_name=profile, priority=priority, cpu="4", labels={POD_GROUP_LABEL: "h"})
+    scene.node(cpu="4")
     for _ in range(3):
         scene.round()
         scene.after(60)

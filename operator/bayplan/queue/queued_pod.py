@@ -1,6 +1,6 @@
 """What is on its way through the scheduling queue, and a heap of it from which any can leave."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from heapq import heapify, heappop, heappush
@@ -92,6 +92,10 @@ class QueuedEntity:
         if self.consecutive_errors and self.backoff_expiration is not None:
             return release_time(self.backoff_expiration) + _GIVES_WAY_SECONDS
         return self.timestamp
+
+    def is_of(self, profiles: Container[str]) -> bool:
+        """Whether one of these profiles decides on it."""
+        return self.profile in profiles
 
     def gate(self, profiles: Mapping[str, "QueueProfile"]) -> Status:
         """Return the refusal of the plugin that holds it back, or a status that is ok."""

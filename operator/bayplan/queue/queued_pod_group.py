@@ -57,6 +57,10 @@ class QueuedPodGroup(QueuedEntity):
         is_whole = len(self.placed(self.group.key)) >= self.group.least
         return None if is_held or is_whole else self.initial_attempt_timestamp
 
+    def is_of(self, profiles: Container[str]) -> bool:
+        """Whether one of these profiles decides on a member."""
+        return any(each.profile in profiles for each in self.members.values())
+
     def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
         """Return what holds the group: a gated member, which is named, or that there are too few.
 

@@ -3,7 +3,7 @@
 import logging
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -29,6 +29,7 @@ _POP_FROM_BACKOFF_Q = "PopFromBackoffQ"
 _RETRY_TIME = "RetryTime"
 _UNSCHEDULABLE_TIMEOUT = "UnschedulableTimeout"
 _PODS_END_WITHIN_SECONDS = 0.5
+_ANY_PROFILE = ""
 
 
 class UnschedulablePods:
@@ -54,17 +55,18 @@ class UnschedulablePods:
         uid = queued.uid
         (self.gated if queued.sub_queue is SubQueue.GATED else self.rejected)[uid] = queued
         for plugin in queued.rejector_plugins:
-            self._by_plugin.setdefault((queued.profile, plugin), {})[uid] = queued
+            self._by_plugin.setdefault((_held_in(queued), plugin), {})[uid] = queued
 
     def remove(self, queued: QueuedEntity) -> None:
         """Let the pod go."""
         uid = queued.uid
         (self.gated if queued.sub_queue is SubQueue.GATED else self.rejected).pop(uid)
         for plugin in queued.rejector_plugins:
-            bucket = self._by_plugin[queued.profile, plugin]
+            key = (_held_in(queued), plugin)
+            bucket = self._by_plugin[key]
             del bucket[uid]
             if not bucket:
-                del self._by_plugin[queued.profile, plugin]
+                del self._by_plugin[key]
 
     def oldest(self) -> QueuedEntity | None:
         """Return the ungated pod that waits longest."""
@@ -72,13 +74,13 @@ class UnschedulablePods:
 
     def has_any(self, hint_map: QueueingHintMap) -> bool:
         """Return whether a pod is here that one of these plugins may wake."""
-        return any((profile, plugin) in self._by_plugin for profile, plugins in hint_map.items() for plugin in plugins)
+        return any((name, plugin) in self._by_plugin for name, plugins in _and_groups(hint_map) for plugin in plugins)
 
     def held_by(self, hint_map: QueueingHintMap) -> Iterator[QueuedEntity]:
         """Give the pods that one of these plugins may wake, of a gated one its gate; those that leave are left out."""
         if not self:
             return
-        for profile, plugins in hint_map.items():
+        for profile, plugins in _and_groups(hint_map):
             for queued in self._waiting_for(profile, plugins):
                 if queued.sub_queue is SubQueue.UNSCHEDULABLE or (
                     queued.sub_queue is SubQueue.GATED and queued.gating_plugin in plugins
@@ -214,7 +216,7 @@ class SubQueues:
         self.settings = settings
         self.news(event)
         for queued in list(self.entities.values()):
-            if queued.profile in changed:
+            if queued.is_of(changed):
                 self.requeue(queued, event)
             self.sort(queued)
 
@@ -312,6 +314,17 @@ class SubQueues:
             "unschedulable": len(self.waiting.rejected),
             "gated": len(self.waiting.gated),
         }
+
+
+def _held_in(queued: QueuedEntity) -> str:
+    """Return the profile whose plugins hold it: of a group, that of any member."""
+    return queued.profile if isinstance(queued, QueuedPodInfo) else _ANY_PROFILE
+
+
+def _and_groups(hint_map: QueueingHintMap) -> Iterator[tuple[str, Collection[str]]]:
+    """Give the plugins that an event concerns by profile, and all of them for groups."""
+    yield from hint_map.items()
+    yield _ANY_PROFILE, {plugin for plugins in hint_map.values() for plugin in plugins}
 
 
 def _where(to: SubQueue | None) -> str:

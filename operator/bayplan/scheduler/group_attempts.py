@@ -123,8 +123,9 @@ class GroupAttempt:
     @property
     def _waits_for_news(self) -> bool:
         """Whether another round would end alike as long as nothing happens."""
-        plugin = self.attempts.frameworks[self.queued.profile].plugins.get(DefaultPreemption.name)
-        depends_on_time = isinstance(plugin, DefaultPreemption) and plugin.depends_on_time
+        frameworks = {self.attempts.frameworks[each.profile] for each in self.queued.members.values()}
+        plugins = [each.plugins.get(DefaultPreemption.name) for each in frameworks]
+        depends_on_time = any(isinstance(each, DefaultPreemption) and each.depends_on_time for each in plugins)
         return self.attempts.decides_by_kind and not depends_on_time
 
     def _nominate(self, preemption: GroupPreemption, members: Sequence[MemberResult]) -> None:
