@@ -7,7 +7,8 @@ from bayplan.queue.in_flight import EventMoves, InFlightPods
 from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import _COMPACT_ABOVE, KeyedHeap, QueuedPodInfo, SubQueue
 from bayplan.queue.scheduling_queue import SchedulingQueue
-from bayplan.queue.sub_queues import SubQueues, UnschedulablePods, _held_in
+from bayplan.queue.sub_queues import SubQueues
+from bayplan.queue.unschedulable_pods import UnschedulablePods, _held_in
 
 
 def assert_consistent(queue: SchedulingQueue) -> None:
