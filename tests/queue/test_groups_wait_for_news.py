@@ -94,7 +94,7 @@ def test_a_group_that_waits_for_news_is_tried_again_after_five_minutes(scene: Gr
     assert list(scene.pop_group().members) == ["a", "b"]
 
 
-def test_a_member_that_begins_to_end_is_no_news(scene: GroupScene) -> None:
+def test_a_group_is_not_tried_at_once_because_a_member_begins_to_end(scene: GroupScene) -> None:
     scene.gang(2, "a", "b")
     scene.fail_round(scene.pop_group(), waits=True)
     scene.wait(20)
@@ -102,6 +102,16 @@ def test_a_member_that_begins_to_end_is_no_news(scene: GroupScene) -> None:
     assert scene.sub_queue("a") is SubQueue.UNSCHEDULABLE
     scene.queue.delete("a")
     assert scene.sub_queue("b") is SubQueue.GATED
+
+
+@pytest.mark.parametrize("when", ["in back-off", "while it waits"])
+def test_the_others_are_tried_although_a_member_takes_long_to_end(scene: GroupScene, when: str) -> None:
+    scene.gang(2, "a", "b", "c")
+    scene.fail_round(scene.pop_group(), waits=True)
+    scene.wait(20 if when == "while it waits" else 0)
+    scene.update(member("a", resource_version="2", deleting=True))
+    scene.wait(0.6 if when == "while it waits" else 2)
+    assert scene.sub_queue("b") is SubQueue.ACTIVE
 
 
 @pytest.mark.parametrize("when", ["in back-off", "while it waits"])

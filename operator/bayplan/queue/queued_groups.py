@@ -121,12 +121,19 @@ class QueuedGroups:
             return
         member.pod_info = new
         entity = self._entities.get(key) if key is not None else None
-        # One that ends only goes: without it there may be too few, which its gate finds when it is gone.
-        if entity is not None and not entity.in_round and not new.is_terminating:
-            was_gated = entity.sub_queue is SubQueue.GATED
-            self._take_in(entity, member)
-            if was_gated or entity.gated:
-                self._requeue(entity)
+        if entity is None or entity.in_round:
+            return
+        if new.is_terminating:
+            # Without it there may be too few, which its gate finds when it is gone; or the others have its room.
+            if entity.sub_queue is SubQueue.UNSCHEDULABLE:
+                self.sub_queues.try_soon(entity)
+            else:
+                entity.news_seen = None
+            return
+        was_gated = entity.sub_queue is SubQueue.GATED
+        self._take_in(entity, member)
+        if was_gated or entity.gated:
+            self._requeue(entity)
 
     def wake(self, uid: str) -> None:
         """Have the group of a member that waits tried again: that was changed in a way that may help."""

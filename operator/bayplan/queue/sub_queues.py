@@ -159,19 +159,26 @@ class SubQueues:
     def news(self, event: str) -> None:
         """Have those tried again whose turn it is and that were not for want of news.
 
-        Where a pod ends, others do: of a gang, a Job or a node that is drained. They give their room together, as a
-        round that comes too soon costs a group its next back-off. As with kube-scheduler, whose groups no event wakes,
-        pods that the same event wakes go before groups of their priority.
+        As with kube-scheduler, whose groups no event wakes, pods that the same event wakes go before groups of their
+        priority.
         """
         self.backoff.news()
         waiting, self._until_news = self._until_news, {}
         for queued in waiting.values():
             if event == ASSIGNED_POD_DELETE.label:
-                queued.retry_at = self.clock() + _PODS_END_WITHIN_SECONDS
-                self._retries.push(queued, (queued.retry_at,))
+                self.try_soon(queued)
             else:
                 queued.timestamp = self.clock()
                 self.requeue(queued, event)
+
+    def try_soon(self, queued: QueuedEntity) -> None:
+        """Have a group that waits for news tried half a second after a pod ended.
+
+        Where a pod ends, others do: of a gang, a Job or a node that is drained. They give their room together, as a
+        round that comes too soon costs a group its next back-off.
+        """
+        queued.retry_at = self.clock() + _PODS_END_WITHIN_SECONDS
+        self._retries.push(queued, (queued.retry_at,))
 
     def _vacate(self, queued: QueuedEntity) -> None:
         self._until_news.pop(queued.uid, None)
