@@ -245,6 +245,23 @@ async def test_the_room_of_a_member_deleted_in_mid_round_goes_to_the_others_in_t
     assert scene.bound() == ["b", "c", "d"]
 
 
+async def test_a_least_number_that_is_raised_in_mid_round_counts():
+    scene = GangScene(least=2)
+    scene.node(cpu="3")
+    scene.begin()
+    scene.go_on()
+    scene.queue.set_group(make_pod_group(least=4))
+    while not scene.go_on():
+        pass
+    assert scene.dispatcher.jobs == []
+    assert scene.cache.sizes().assumed_pods == 0
+    scene.node("n2", cpu="1")
+    scene.after(3)
+    scene.round()
+    await scene.dispatcher.run()
+    assert scene.bound() == list(WORKERS)
+
+
 @pytest.mark.parametrize("when", ["before its turn", "after its turn"])
 async def test_a_member_bound_by_hand_in_mid_round_counts_where_it_is(scene, when):
     scene.node(cpu="4")

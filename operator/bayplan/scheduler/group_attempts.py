@@ -142,14 +142,18 @@ class GroupAttempt:
             self.nominated = GroupNominated(self.queued.group, lead, self._nodes, list(displaced.values()), preemption)
 
     def _without_those_gone(self, result: RoundResult) -> RoundResult:
-        """Drop who was deleted or bound by somebody else in mid-round; if too few are left, none is bound."""
-        gone = [each for each in result.members if each.placement is not None and self._is_gone(each.queued, held=True)]
-        for member in reversed(gone):
-            self._round.give_back(member)
-            member.placement = None
-        group = self.queued.group
-        placed = len(self.attempts.cache.members.of(group.key))
-        if not gone or placed >= group.least:
+        """Drop who was deleted or bound by somebody else in mid-round; if too few are left, none is bound.
+
+        How many are enough may have been changed in mid-round as well.
+        """
+        for member in reversed(result.members):
+            if member.placement is not None and self._is_gone(member.queued, held=True):
+                self._round.give_back(member)
+                member.placement = None
+        key, groups = self.queued.group.key, self.attempts.queue.groups
+        group = (None if groups is None else groups.get(key)) or self.queued.group
+        placed = len(self.attempts.cache.members.of(key))
+        if placed >= group.least:
             return result
         self._round.undo()
         message = _NOT_ENOUGH.format(group.least, placed)
