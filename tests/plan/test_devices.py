@@ -4,7 +4,7 @@ import json
 
 import pytest
 from tests.plan.plans import reasons, steps
-from tests.simulate.test_claims import pod_with_devices
+from tests.simulate.test_claims import CLASS_OF_DEVICES, pod_with_devices
 from tests.simulate.test_released_claims import NODES_WITH_DEVICES, OWN, SHARED, claim_of, running, sized
 
 from bayplan.api.claim_objects import ResourceClaim
@@ -43,6 +43,17 @@ def claims_of(rehearsal):
 def test_a_pod_makes_room_that_has_the_only_device(scene):
     waits, busy = sized(pod_with_devices("waits", [OWN]), 2), sized(pod_with_devices("busy", []), 2, nodeName="n2")
     rehearsal, pods = scene(OF_P, P, waits, busy)
+    plan = fit(rehearsal, pods["waits"])
+    assert (steps(plan), plan.fits_on) == ([("p", "n1", "n2")], "n1")
+
+
+def test_room_is_made_for_a_pod_that_asks_for_what_a_class_provides(scene):
+    provided = {**CLASS_OF_DEVICES, "metadata": {"name": "named"}}
+    provided["spec"] = {**CLASS_OF_DEVICES["spec"], "extendedResourceName": "example.com/gpu"}
+    waits, busy = pod_with_devices("waits", []), sized(pod_with_devices("busy", []), 2, nodeName="n2")
+    asked = {"cpu": 2, "example.com/gpu": 1}
+    waits["spec"]["containers"][0]["resources"] = {"requests": asked, "limits": {"example.com/gpu": 1}}
+    rehearsal, pods = scene(provided, OF_P, P, waits, busy)
     plan = fit(rehearsal, pods["waits"])
     assert (steps(plan), plan.fits_on) == ([("p", "n1", "n2")], "n1")
 

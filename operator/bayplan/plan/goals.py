@@ -10,6 +10,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
 from bayplan.plan.plan import Move, Obstacle, Plan
 from bayplan.plan.rehearsal import Rehearsal
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.shown_text import counted, natural_key
 from bayplan.simulate.simulator import Simulator
 
@@ -150,10 +151,14 @@ def _nearest(rehearsal: Rehearsal, pod: PodInfo) -> list[str]:
     nodes = rehearsal.nodes
     rows = nodes.rows()
     lacking, enough = np.zeros(len(rows), dtype=np.int64), np.ones(len(rows), dtype=np.bool_)
+    by_devices = ExtendedResources(rehearsal.simulator.cache.listers).classes
     for name, amount in {PODS: 1, **pod.requests.amounts}.items():
-        free = (nodes.offered(name) - nodes.taken(name))[rows]
-        enough &= free + Packing(nodes, []).movable(name)[rows] >= amount
+        offered = nodes.offered(name)[rows]
+        # Where no device plugin offers what a class provides, the node may have devices in its place.
+        counts = (offered > 0) | (name not in by_devices)
+        free = offered - nodes.taken(name)[rows]
+        enough &= ~counts | (free + Packing(nodes, []).movable(name)[rows] >= amount)
         # In thousandths of what it asks for.
-        lacking = np.maximum(lacking, (amount - free) // max(amount // 1000, 1))
+        lacking = np.maximum(lacking, np.where(counts, (amount - free) // max(amount // 1000, 1), 0))
     order = np.lexsort((nodes.pod_count[rows], lacking))
     return [nodes.names[row] for row in rows[order[enough[order]]].tolist()][:MOST_EXAMINED]
