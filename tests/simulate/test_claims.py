@@ -190,14 +190,34 @@ def test_the_report_says_what_a_claim_got(read):
     assert (second["claims"], second["attempts"][-1]["node"]) == ({}, None)
 
 
+PROVIDED = {**CLASS_OF_DEVICES, "spec": {**CLASS_OF_DEVICES["spec"], "extendedResourceName": "example.com/gpu"}}
+
+
+def pod_by_name(name):
+    """A pod that asks for the extended resource that the class provides."""
+    pod, amounts = pod_with_devices(name, []), {"example.com/gpu": 1}
+    pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    return pod
+
+
+@pytest.mark.parametrize("plugin", [{}, {"example.com/gpu": 2}], ids=["devices", "and a device plugin elsewhere"])
+def test_pods_that_ask_for_what_a_class_provides_are_counted_by_its_devices(read, plugin):
+    other = {"kind": "Node", "metadata": {"name": "n2"}, "status": {"allocatable": {"cpu": 3, "pods": 110, **plugin}}}
+    configuration = default_configuration()
+    simulator = Simulator(configuration)
+    objects = read(NODE, other, PROVIDED, SLICE, added=[pod_by_name("a")])
+    ((counted,),) = objects.added
+    objects.pods = []
+    simulator.add(objects)
+    found = how_many_fit(simulator, configuration, counted, None)
+    assert found.per_node == ({"n1": 1, "n2": 2} if plugin else {"n1": 1})
+    assert "cannot allocate all claims" in found.stopped_by
+
+
 def test_the_report_says_what_stands_for_extended_resources(read):
-    provided = {**CLASS_OF_DEVICES, "spec": {**CLASS_OF_DEVICES["spec"], "extendedResourceName": "example.com/gpu"}}
-    pods = [pod_with_devices(name, []) for name in "ab"]
-    for each in pods:
-        amounts = {"example.com/gpu": 1}
-        each["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": amounts}
+    pods = [pod_by_name(name) for name in "ab"]
     simulator = Simulator(default_configuration())
-    simulator.add(read(NODE, provided, SLICE, *pods))
+    simulator.add(read(NODE, PROVIDED, SLICE, *pods))
     told = json.loads(b"".join(ExplainedAttempts().pieces(simulator.run())))
     first, second = told["pods"]
     (device,) = first["claims"]["<extended-resources>"]["results"]

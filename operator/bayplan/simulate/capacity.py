@@ -18,6 +18,7 @@ from bayplan.config.plugin_sets import IMPLEMENTED_PLUGINS, OWN_PLUGINS
 from bayplan.config.types import PodTopologySpreadArgs, SchedulerConfiguration
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroup
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.scheduler.decision import FitError, Outcome, Placement
 from bayplan.shown_text import counted
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -94,6 +95,7 @@ def _is_by_node(
         spec.topology_spread_constraints
         or any(map(_may_bind_to_nodes, spec.volumes or ()))
         or spec.resource_claims
+        or ExtendedResources(simulator.cache.listers).asked_by(pod)
         or pod.host_ports
         or (affinity is not None and (affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None))
     )
