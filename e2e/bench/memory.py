@@ -103,12 +103,12 @@ class PreemptionEpisodes(Cluster):
         """Go through one episode; the cluster is as full as before."""
         preemptor = self.pod(cpu="2", priority=1000 + next(self._serial) % 7)
         result = self.cycle.schedule(preemptor, self.framework).outcome
-        if not isinstance(result, FitError) or not result.nominated_node_name:
+        if not isinstance(result, FitError) or not result.post_filter.nominated_node_name:
             raise RuntimeError(f"expected a preemption, not {result}")
-        self.nominator.add(preemptor, result.nominated_node_name)
+        self.nominator.add(preemptor, result.post_filter.nominated_node_name)
         for priority in (0, 10):
             self.cycle.schedule(self.pod(cpu="3", priority=priority), self.framework)
-        for victim in result.victims:
+        for victim in result.post_filter.victims:
             self.cache.remove_pod(victim.uid)
         placement = self.cycle.schedule(preemptor, self.framework).outcome
         if not isinstance(placement, Placement):
@@ -117,7 +117,7 @@ class PreemptionEpisodes(Cluster):
         self.cache.assume_pod(preemptor, placement.node_name)
         self.cycle.schedule(self.pod(cpu="3"), self.framework)
         self.cache.forget_pod(preemptor.uid)
-        for _ in result.victims:
+        for _ in result.post_filter.victims:
             self.cache.assume_pod(self.pod(cpu="1"), placement.node_name)
 
 

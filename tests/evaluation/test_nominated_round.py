@@ -101,7 +101,7 @@ def told(outcome):
     if isinstance(outcome, Placement):
         return outcome.node_name, outcome.feasible_nodes, outcome.score
     assert isinstance(outcome, FitError)
-    return outcome.message, outcome.nominated_node_name, {pod.uid for pod in outcome.victims}
+    return outcome.message, outcome.post_filter.nominated_node_name, {pod.uid for pod in outcome.post_filter.victims}
 
 
 def selector(of):

@@ -107,7 +107,7 @@ class World:
             return f"error: {error}"
         if not isinstance(outcome, Placement):
             self.queue.add_unschedulable(queued, rejector_plugins=outcome.diagnosis.rejector_plugins, error=False)
-            for victim in outcome.victims if self.ends_victims else ():
+            for victim in outcome.post_filter.victims if self.ends_victims else ():
                 self.assigned.on_delete(victim.pod)
             return outcome.message
         self.cache.assume_pod(pod, outcome.node_name)

@@ -99,13 +99,14 @@ def preemption_differences(
     `everywhere` are our candidates on all nodes, and those of `ours` on as many as are looked at when configured so.
     Victims count as the same when `alike` says the same of both.
     """
+    made = ours.post_filter
     found = {each.node_name: each for each in everywhere}
     checked = [found[name] for name in decided.checked or found if name in found]
     told = {name: sorted(map(alike, victims)) for name, victims in decided.candidates.items()}
     for name in sorted({*told, *(each.node_name for each in checked)}):
         victims = sorted(alike(victim.key) for victim in found[name].victims) if name in found else None
         yield from _differ(f"victims on {name}", told.get(name), victims)
-    if decided.nominated is None or not checked or not ours.candidates:
+    if decided.nominated is None or not checked or not made.candidates:
         return
     # A limited search may have compared fewer than it logged: some found after enough were, at the same time.
     extra = max(len(checked) - decided.wanted, 0) if decided.wanted < decided.potential else 0
@@ -117,35 +118,37 @@ def preemption_differences(
         best = _best(checked)
     if decided.nominated not in best:
         yield f"nominated node: kube-scheduler {decided.nominated}, best of those it looked at {best}"
-    best = _best(ours.candidates)
-    if ours.nominated_node_name not in best:
-        yield f"nominated node: bayplan {ours.nominated_node_name}, best of those it looked at {best}"
+    best = _best(made.candidates)
+    if made.nominated_node_name not in best:
+        yield f"nominated node: bayplan {made.nominated_node_name}, best of those it looked at {best}"
     # Of more candidates than wanted it kept those it found first, from a random node on (upstream: candidateList).
     if not decided.checked and len(found) <= decided.wanted and decided.nominated not in best:
         yield f"nominated node: kube-scheduler {decided.nominated}, bayplan's best {best}"
     enough = min(decided.wanted, len(found))
-    if len(ours.candidates) < enough or len(decided.candidates) < enough:
-        yield f"candidates: kube-scheduler {len(decided.candidates)}, bayplan {len(ours.candidates)}, enough {enough}"
-    chosen = {each.node_name: each.victims for each in ours.candidates}[ours.nominated_node_name or ""]
-    yield from _differ("our victims", sorted(each.key for each in chosen), sorted(each.key for each in ours.victims))
+    if len(made.candidates) < enough or len(decided.candidates) < enough:
+        yield f"candidates: kube-scheduler {len(decided.candidates)}, bayplan {len(made.candidates)}, enough {enough}"
+    chosen = {each.node_name: each.victims for each in made.candidates}[made.nominated_node_name or ""]
+    yield from _differ("our victims", sorted(each.key for each in chosen), sorted(each.key for each in made.victims))
 
 
 def nomination_differences(decided: Decision, ours: FitError, *, had_one: bool) -> Iterator[str]:
     """What differs in whether the pod is nominated now, and in what becomes of the nomination it had."""
-    yield from _differ("a node is found", decided.nominated is not None, bool(ours.nominated_node_name))
+    made = ours.post_filter
+    yield from _differ("a node is found", decided.nominated is not None, bool(made.nominated_node_name))
     told = _PLACEMENT.search(ours.message)
     if told is not None:
         yield from _differ(
-            "placement and text", [ours.nominated_node_name, str(len(ours.victims))], list(told.groups())
+            "placement and text", [made.nominated_node_name, str(len(made.victims))], list(told.groups())
         )
     if had_one:
-        yield from _differ("its nomination ended", decided.nomination_ended, ours.nominated_node_name == "")
+        yield from _differ("its nomination ended", decided.nomination_ended, made.nominated_node_name == "")
 
 
 def extended_preemption_differences(decided: Decision, ours: FitError) -> Iterator[str]:
     """What differs where extenders took candidates away: kube-scheduler does not log which."""
-    if decided.nominated is not None and ours.candidates:
-        best = _best(ours.candidates)
+    candidates = ours.post_filter.candidates
+    if decided.nominated is not None and candidates:
+        best = _best(candidates)
         if decided.nominated not in best:
             yield f"nominated node: kube-scheduler {decided.nominated}, bayplan's best {best}"
 

@@ -145,7 +145,7 @@ class Replay:
         lines = differences(decided, found)
         if isinstance(outcome, FitError):
             assert isinstance(everywhere, FitError)
-            lines += preemption_differences(decided, outcome, everywhere.candidates, self._alike)
+            lines += preemption_differences(decided, outcome, everywhere.post_filter.candidates, self._alike)
             lines += _nomination_differences(pod, decided, outcome)
         return lines
 

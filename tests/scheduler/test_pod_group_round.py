@@ -185,7 +185,7 @@ def test_no_room_is_made_for_a_single_member(scene):
     result = scene.run(make_pod_group(least=1), scene.queued("5"))
     (member,) = result.members
     assert isinstance(member.fit_error, FitError)
-    assert (member.fit_error.victims, member.message) == ((), NO_ROOM)
+    assert (member.fit_error.post_filter.victims, member.message) == ((), NO_ROOM)
 
 
 def test_members_that_end_or_are_on_a_node_already_are_skipped(scene):

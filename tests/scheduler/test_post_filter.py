@@ -59,7 +59,7 @@ def test_post_filters_see_every_node_with_the_code_it_was_rejected_with():
 def test_the_reasons_of_all_post_filters_end_the_message():
     outcome = world(no(), no("Second", reason="preemption: not eligible.")).schedule(LARGE)
     assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu. no claims, preemption: not eligible."
-    assert (outcome.nominated_node_name, outcome.victims) == (None, ())
+    assert (outcome.post_filter.nominated_node_name, outcome.post_filter.victims) == (None, ())
     assert outcome.diagnosis.rejector_plugins == {"NodeResourcesFit"}
 
 
@@ -67,7 +67,7 @@ def test_a_nomination_ends_the_search_and_says_only_what_its_plugin_says():
     victim, last = make_pod_info("victim"), no("Last")
     outcome = world(no(), yes((victim,)), last).schedule(LARGE)
     assert isinstance(outcome, FitError)
-    assert (outcome.nominated_node_name, outcome.victims) == ("n1", (victim,))
+    assert (outcome.post_filter.nominated_node_name, outcome.post_filter.victims) == ("n1", (victim,))
     assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu."
     assert last.seen == []
 
@@ -82,7 +82,7 @@ def test_a_final_no_ends_the_search_and_stands_alone(code):
 
 def test_the_last_word_about_an_earlier_nomination_counts():
     def outcome(*post_filters):
-        return world(*post_filters).schedule(LARGE).nominated_node_name
+        return world(*post_filters).schedule(LARGE).post_filter.nominated_node_name
 
     unresolvable = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
     cleared = PostFilter("Clears", Code.UNSCHEDULABLE, "x", nominated="")
@@ -93,21 +93,21 @@ def test_the_last_word_about_an_earlier_nomination_counts():
 
 
 def test_without_post_filters_an_earlier_nomination_is_cleared():
-    assert world().schedule(LARGE).nominated_node_name == ""
+    assert world().schedule(LARGE).post_filter.nominated_node_name == ""
 
 
 def test_the_soonest_time_any_post_filter_asks_for_is_told():
     first, second, third = no(), no("Second"), no("Third")
     scene = world(first, second, third)
-    assert scene.schedule(LARGE).retry_after is None
+    assert scene.schedule(LARGE).post_filter.retry_after is None
     first.result = replace(first.result, retry_after=9.0)
     third.result = replace(third.result, retry_after=5.0)
-    assert scene.schedule(LARGE).retry_after == 5.0
+    assert scene.schedule(LARGE).post_filter.retry_after == 5.0
 
 
 def test_without_nodes_there_is_nothing_to_make_room_on():
     first = yes()
     outcome = world(first, nodes=0).schedule(LARGE)
     assert outcome.message == "no nodes available to schedule pods"
-    assert outcome.nominated_node_name == "", "an earlier nomination is cleared"
+    assert outcome.post_filter.nominated_node_name == "", "an earlier nomination is cleared"
     assert first.seen == []

@@ -109,8 +109,8 @@ def said_of(outcome):
     """All that a decision says, but what plugins noted for themselves."""
     if isinstance(outcome, Placement):
         return outcome.node_name, outcome.score, outcome.feasible_nodes, outcome.unscored
-    victims = [pod.uid for pod in outcome.victims]
-    return outcome.message, outcome.diagnosis.rejector_plugins, outcome.nominated_node_name, victims
+    victims = [pod.uid for pod in outcome.post_filter.victims]
+    return outcome.message, outcome.diagnosis.rejector_plugins, outcome.post_filter.nominated_node_name, victims
 
 
 def decide(scene, configuration, pods):

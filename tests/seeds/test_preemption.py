@@ -21,7 +21,7 @@ def test_preemption_is_on_by_default_and_off_with_disable_preemption():
     assert World(*cluster).preempt(pending()) == ("n1", ["old"])
     disabled = load_configuration(EXAMPLES / "disable-preemption-v1alpha1.yaml")
     outcome = World(*cluster, configuration=disabled).schedule(pending())
-    assert (outcome.nominated_node_name, outcome.victims) == (None, ())
+    assert (outcome.post_filter.nominated_node_name, outcome.post_filter.victims) == (None, ())
     assert outcome.message == "0/1 nodes are available: 1 Insufficient cpu."
 
 
@@ -80,7 +80,7 @@ def test_a_node_is_considered_only_if_the_pod_fits_there_without_all_pods_of_low
     assert world.preempt(pending()) == ("", [])
     world.add(make_node("n2", cpu="4"), running("c", "n2", cpu="2", priority=HIGH - 1), running("d", "n2", cpu="1"))
     outcome = world.schedule(pending())
-    assert [candidate.node_name for candidate in outcome.candidates] == ["n2"]
+    assert [candidate.node_name for candidate in outcome.post_filter.candidates] == ["n2"]
 
 
 def test_only_some_pods_of_lower_priority_are_evicted_when_that_is_enough():

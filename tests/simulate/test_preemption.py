@@ -126,7 +126,7 @@ def test_people_are_told_whom_a_pod_evicts_and_why_there():
     assert pod_row(decision)[3] == "nominated to n2, evicting default/low-n2"
     assert isinstance(decision.outcome, FitError)
     out = StringIO()
-    print_preemption(Printer(out), decision.pod, preemption(decision.outcome.candidates))
+    print_preemption(Printer(out), decision.pod, preemption(decision.outcome.post_filter.candidates))
     first, heading, chosen, other, *_ = out.getvalue().splitlines()
     assert heading.endswith("CHOSEN NODE HAS")
     assert "default/low-n2 (priority 1)" in chosen
@@ -166,7 +166,7 @@ def test_a_strict_budget_loses_no_more_pods_than_it_allows(allowed, covered):
 def test_an_eviction_counts_against_its_budget():
     scene = with_budget(1, app="db")
     violations = [
-        [each.pdb_violations for each in decision.outcome.candidates]
+        [each.pdb_violations for each in decision.outcome.post_filter.candidates]
         for decision in iter(scene.step, None)
         if isinstance(decision.outcome, FitError)
     ]

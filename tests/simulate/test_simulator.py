@@ -269,7 +269,7 @@ def test_without_reports_it_decides_the_same_and_keeps_nothing_to_tell():
         if isinstance(step.outcome, Placement):
             assert other.outcome.node_name == step.outcome.node_name
         else:
-            assert other.outcome.nominated_node_name == step.outcome.nominated_node_name
+            assert other.outcome.post_filter.nominated_node_name == step.outcome.post_filter.nominated_node_name
             assert other.outcome.diagnosis.rejector_plugins == step.outcome.diagnosis.rejector_plugins
             assert (bool(step.outcome.diagnosis.reasons), other.outcome.diagnosis.reasons) == (True, {})
     assert untold.step() is None

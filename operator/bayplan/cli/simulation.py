@@ -98,8 +98,8 @@ def _print_explanation(step: Step) -> None:
     if explanation is not None:
         printer = Printer(sys.stdout)
         print_explanation(printer, step.pod, explanation)
-        if isinstance(outcome, FitError) and outcome.candidates:
-            print_preemption(printer, step.pod, preemption(outcome.candidates))
+        if isinstance(outcome, FitError) and outcome.post_filter.candidates:
+            print_preemption(printer, step.pod, preemption(outcome.post_filter.candidates))
 
 
 def _print(report: Report, rows: list[Row], alike: AlikePods | None, *, is_summary: bool) -> None:

@@ -49,10 +49,10 @@ class Explainer:
             rejected = RejectedNodes(decision, self._order)
             known = diagnosis, structs.replace(_groups(rejected), changes=tuple(helpful_changes(rejected)))
             self._known[evaluation] = known
-        explanation, candidates = known[1], fit_error.candidates
+        explanation, candidates = known[1], fit_error.post_filter.candidates
         if not candidates:
             return explanation
-        nominated = fit_error.nominated_node_name
+        nominated = fit_error.post_filter.nominated_node_name
         chosen = next((each for each in candidates if each.node_name == nominated), candidates[0])
         eviction = Eviction(listed([each.key for each in chosen.victims]), chosen.node_name)
         return structs.replace(explanation, changes=(*explanation.changes, eviction))

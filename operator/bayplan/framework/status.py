@@ -76,11 +76,10 @@ class Diagnosis:
     reasons: dict[str, int] = field(default_factory=dict)
     rejector_plugins: frozenset[str] = frozenset()
     pre_filter_message: str = ""
-    post_filter_message: str = ""
 
     @property
     def message(self) -> str:
-        """The text of the FailedScheduling event and the condition (upstream: framework/types.go FitError.Error)."""
+        """What users are told of it (upstream: framework/types.go FitError.Error)."""
         if self.node_count == 0:
             return "no nodes available to schedule pods"
         text = f"0/{self.node_count} nodes are available:"
@@ -89,8 +88,6 @@ class Diagnosis:
         elif self.reasons:
             # kube-scheduler sorts the finished phrases as text, so "10 x" comes before "2 y".
             text += f" {', '.join(sorted(f'{count} {reason}' for reason, count in self.reasons.items()))}."
-        if self.post_filter_message:
-            text += f" {self.post_filter_message}"
         return text
 
 

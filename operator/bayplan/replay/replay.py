@@ -171,8 +171,8 @@ class Replay:
             match step.outcome:
                 case Placement(node_name=name):
                     self._bind(self._pods[step.pod.uid], self._nodes[name])
-                case FitError(victims=victims) if victims:
-                    for victim in victims:
+                case FitError(post_filter=made) if made.victims:
+                    for victim in made.victims:
                         self._evict(self._pods[victim.uid])
                 case _:
                     self._may_lack_nodes = True

@@ -223,26 +223,25 @@ class AttemptRunner:
         """Return a pod whose chosen node a Reserve or Permit plugin rejects; no other is tried, as in upstream."""
         if status.code is Code.ERROR:
             return return_to_queue(self.queue, attempt, status.message, error=True)
-        fit_error = FitError(rejection_of_node(status), "")
-        return return_to_queue(self.queue, attempt, fit_error.diagnosis, fit_error=fit_error)
+        return return_to_queue(self.queue, attempt, rejection_of_node(status))
 
     def _no_fit(self, attempt: Attempt, fit_error: FitError) -> Nominated | Failed:
         """Keep room for the pod where its victims leave some; otherwise it waits for an event, or for time to pass."""
-        if self.metrics is not None and "DefaultPreemption" in fit_error.post_filtered:
+        result = fit_error.post_filter
+        if self.metrics is not None and "DefaultPreemption" in result.post_filtered:
             self.metrics.preemption_attempts.add()
-        node_name = fit_error.nominated_node_name
+        node_name = result.nominated_node_name
         if node_name:
-            displaced = self.nominate(attempt.pod, node_name, fit_error.victims)
+            displaced = self.nominate(attempt.pod, node_name, result.victims)
             return Nominated(attempt.queued, attempt.framework, attempt.started, fit_error, node_name, displaced)
-        retry_after = fit_error.retry_after
+        retry_after = result.retry_after
         return return_to_queue(
             self.queue,
             attempt,
-            fit_error.diagnosis,
+            fit_error,
             ends_nomination=node_name is not None,
             retry_at=None if retry_after is None else self.clock() + retry_after,
             as_its_kind=self.decides_by_kind and retry_after is None,
-            fit_error=fit_error,
         )
 
     def nominate(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> list[PodInfo]:
@@ -264,22 +263,21 @@ class AttemptRunner:
         return displaced
 
 
-def rejection_of_node(status: Status) -> Diagnosis:
+def rejection_of_node(status: Status) -> FitError:
     """Return why the one node that was chosen is rejected after all (upstream: schedule_one.go, FitError)."""
     rejectors = frozenset({status.plugin}) if status.plugin else NO_PLUGINS
-    return Diagnosis(1, dict(Counter(status.reasons)), rejectors)
+    return FitError(Diagnosis(1, dict(Counter(status.reasons)), rejectors))
 
 
 def return_to_queue(
     queue: SchedulingQueue,
     attempt: Attempt,
-    why: Diagnosis | str,
+    why: FitError | str,
     *,
     error: bool = False,
     ends_nomination: bool = True,
     retry_at: float | None = None,
     as_its_kind: bool = False,
-    fit_error: FitError | None = None,
     exception: BaseException | None = None,
 ) -> Failed:
     """Return a pod in flight to the queue: rejected pods wait for an event, errors back off.
@@ -288,7 +286,8 @@ def return_to_queue(
     as in kube-scheduler. Its nomination ends unless `ends_nomination` is false. At `retry_at`, in
     seconds of the queue's clock, a rejected pod is tried again without an event. `as_its_kind` is add_unschedulable's.
     """
-    message, rejectors = (why, NO_PLUGINS) if isinstance(why, str) else (why.message, why.rejector_plugins)
+    fit_error = None if isinstance(why, str) else why
+    message, rejectors = (why, NO_PLUGINS) if isinstance(why, str) else (why.message, why.diagnosis.rejector_plugins)
     queued = attempt.queued
     gone = queue.get(queued.uid) is None
     held = queue.nominator.nominated_node(queued.uid) is not None

@@ -74,7 +74,7 @@ class VerdictLog:
             return
         logger.log(V2, "Unable to schedule pod; no fit; waiting pod=%r error=%s", pod, message)
         if isinstance(attempt, Nominated):
-            victims = ",".join([victim.key for victim in attempt.fit_error.victims])
+            victims = ",".join([victim.key for victim in attempt.fit_error.post_filter.victims])
             text = "the target node for the preemption is determined pod=%r node=%r victims=%s"
             logger.log(V2, text, pod, attempt.node_name, victims)
 

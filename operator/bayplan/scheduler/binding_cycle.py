@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
 from bayplan.framework.plugin_calls import ERROR_LABEL, SUCCESS_LABEL
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Diagnosis, EffectError, Notice, Status
+from bayplan.framework.status import EffectError, Notice, Status
 from bayplan.metrics.table import Metrics
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import BINDING
@@ -20,6 +20,7 @@ from bayplan.scheduler.attempt import Reserved, rejection_of_node, return_to_que
 from bayplan.scheduler.attempt_log import tell_bound
 from bayplan.scheduler.binder import Binder, BindError, BindResult
 from bayplan.scheduler.cancellation import is_being_cancelled
+from bayplan.scheduler.decision import FitError
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
@@ -309,7 +310,7 @@ class BindingCycle:
             # Others of its group may run already: who takes this room would leave the group in part.
             self.queue.nominate(pod, reserved.placement.node_name)
 
-    def _return(self, reserved: Reserved, why: Diagnosis | str, *, error: bool = False) -> None:
+    def _return(self, reserved: Reserved, why: FitError | str, *, error: bool = False) -> None:
         if self.cache.node_of(reserved.pod.uid) is not None:
             # The watch has shown it on a node after all.
             self.queue.done(reserved.pod.uid)

@@ -82,7 +82,7 @@ class SchedulingCycle:
             evaluation, decision = self._place(pod, framework, within)
             if decision is None:
                 diagnosis = evaluation.verdicts.diagnose(pod, with_reasons=self._tells_reasons, within=within)
-                decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis, ""))
+                decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis))
             return decision
 
     def suitable(self, pod: PodInfo, framework: Framework) -> NDArray[np.bool_]:
@@ -266,27 +266,8 @@ class SchedulingCycle:
         if add_rejections is not None:
             diagnosis, rejections = add_rejections(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:
-            # Nobody will make room, so none is kept any more.
-            return FitError(diagnosis, "")
-        result = framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections)
-        if result.status.reasons:
-            # By position, as `replace` takes six times as long.
-            diagnosis = Diagnosis(
-                diagnosis.node_count,
-                diagnosis.reasons,
-                diagnosis.rejector_plugins,
-                diagnosis.pre_filter_message,
-                result.status.message,
-            )
-        return FitError(
-            diagnosis,
-            result.nominated_node_name,
-            result.victims,
-            result.candidates,
-            result.evicts,
-            result.retry_after,
-            result.post_filtered,
-        )
+            return FitError(diagnosis)
+        return FitError(diagnosis, framework.run_post_filter(evaluation.state.copy(), pod, self._nodes, rejections))
 
     def _evaluation(self, pod: PodInfo, framework: Framework) -> Evaluation:
         """The evaluation of the pod's shape, with its filters brought up to date."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -12,10 +12,9 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.evaluation import Evaluation
-from bayplan.framework.candidate import Candidate
-from bayplan.framework.interface import CycleState
+from bayplan.framework.interface import CycleState, PostFilterResult
 from bayplan.framework.runtime import Framework
-from bayplan.framework.status import Diagnosis
+from bayplan.framework.status import Code, Diagnosis, Status
 
 
 class Unscored(StrEnum):
@@ -48,28 +47,21 @@ class Placement(msgspec.Struct, eq=False):
     runner_up: RunnerUp | None = None
 
 
+_NOT_RUN: Final = PostFilterResult(Status(Code.UNSCHEDULABLE), nominated_node_name="")
+"""Where no PostFilter plugin was run nobody makes room, so none is kept any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class FitError:
-    """No node fits; `nominated_node_name` and `victims` are set when preemption can make room.
-
-    `nominated_node_name` is "" when an earlier nomination is to be cleared, None when it stays. `candidates` are the
-    nodes preemption compared; with `evicts` the victims end through the Eviction API. After `retry_after` seconds
-    preemption may find another answer although nothing happened. `post_filtered` names the PostFilter plugins that
-    were run.
-    """
+    """No node fits, for the reasons in `diagnosis`; `post_filter` is how room can be made, if it can."""
 
     diagnosis: Diagnosis
-    nominated_node_name: str | None = None
-    victims: tuple[PodInfo, ...] = ()
-    candidates: tuple[Candidate, ...] = ()
-    evicts: bool = False
-    retry_after: float | None = None
-    post_filtered: tuple[str, ...] = ()
+    post_filter: PostFilterResult = _NOT_RUN
 
     @property
     def message(self) -> str:
         """The text of the FailedScheduling Event and of the condition."""
-        return self.diagnosis.message
+        return f"{self.diagnosis.message} {self.post_filter.status.message}".rstrip()
 
 
 Outcome = Placement | FitError

@@ -57,7 +57,7 @@ class FailureReporter:
         self.verdicts.tell(nominated, message)
         self.metrics.attempt(nominated.queued.profile, "unschedulable", seconds)
         evaluated = fit_error.diagnosis.node_count
-        self.decisions.failed(pod, message, seconds, evaluated=evaluated, preempted=fit_error.victims)
+        self.decisions.failed(pod, message, seconds, evaluated=evaluated, preempted=fit_error.post_filter.victims)
         self._record(pod, partial(self.recorder.failed_scheduling, pod, message))
         return await self.conditions.nominated(pod, UNSCHEDULABLE, message, nominated.node_name)
 

@@ -183,10 +183,9 @@ class GroupAttempt:
                 member.message,
                 error=member.is_error,
                 ends_nomination=node_name is None,
-                fit_error=member.fit_error,
                 exception=member.exception,
             )
-            failed.in_round = True
+            failed.in_round, failed.fit_error = True, member.fit_error
             failed.nomination = failed.nomination if node_name is None else node_name
             return failed
         try:

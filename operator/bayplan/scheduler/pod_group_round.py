@@ -294,7 +294,7 @@ class PodGroupRound:
         member.placement, member.is_error = None, status.code is Code.ERROR
         member.message = status.message
         if not member.is_error:
-            member.fit_error = FitError(rejection_of_node(status), "")
+            member.fit_error = rejection_of_node(status)
             member.message = member.fit_error.message
 
     def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> Iterator[RoundResult | None]:

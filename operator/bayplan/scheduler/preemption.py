@@ -19,6 +19,7 @@ from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import delete_call, disruption_target_call, eviction_call, utc_now
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Nominated, return_to_queue
 from bayplan.scheduler.cancellation import is_being_cancelled
+from bayplan.scheduler.decision import FitError
 from bayplan.scheduler.dispatcher import Dispatcher
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.failure_reporter import FailureReporter
@@ -95,10 +96,9 @@ class PreemptionExecutor:
 
     def start(self, nominated: Nominated) -> None:
         """End the victims of a nominated pod while the loop goes on."""
-        compared = nominated.fit_error.candidates
+        result = nominated.fit_error.post_filter
         # Thousands may wait for their turn, and nobody asks any more what else was compared.
-        fit_error = nominated.fit_error = replace(nominated.fit_error, candidates=())
-        chosen = fit_error.victims
+        fit_error = nominated.fit_error = FitError(nominated.fit_error.diagnosis, replace(result, candidates=()))
         is_written = False
 
         async def nominate() -> Unended | None:
@@ -112,23 +112,23 @@ class PreemptionExecutor:
             if problem:
                 self.give_up(nominated, problem, is_written=is_written)
             else:
-                return_to_queue(self.queue, nominated, fit_error.diagnosis, ends_nomination=False)
+                return_to_queue(self.queue, nominated, fit_error, ends_nomination=False)
 
         self._seen.add(nominated.node_name)
-        if any(not victim.is_terminating for victim in chosen):
-            self.metrics.preemption_victims.observe(len(chosen))
-            violations = [each.pdb_violations for each in compared if each.victims == chosen]
+        if any(not victim.is_terminating for victim in result.victims):
+            self.metrics.preemption_victims.observe(len(result.victims))
+            violations = [each.pdb_violations for each in result.candidates if each.victims == result.victims]
             if violations and violations[0]:
                 self.metrics.budget_violations.add(POD_PREEMPTOR, by=violations[0])
         cause = _Cause(
             nominated.pod,
             nominated.node_name,
             lambda: self._has_its_node(nominated),
-            fit_error.evicts,
+            result.evicts,
             conclude,
             nominate,
         )
-        self._begin(cause, chosen, nominated.displaced)
+        self._begin(cause, result.victims, nominated.displaced)
 
     def start_for_group(self, nominated: GroupNominated) -> None:
         """End the victims of a group that was nominated while the loop goes on; the queue holds the group meanwhile."""

@@ -198,7 +198,7 @@ def _why_not_tried(simulator: Simulator, pod: Pod) -> str:
 def why_no_node(outcome: Outcome) -> str:
     """Return why no node fits, without what preemption says of pods that evict nobody."""
     assert isinstance(outcome, FitError)
-    return replace(outcome.diagnosis, post_filter_message="").message
+    return outcome.diagnosis.message
 
 
 def _copy(pod: Pod, number: int) -> Pod:

@@ -102,8 +102,8 @@ class Effects:
             for other in attempt.displaced:
                 self._write_status(other, "")
             self._write_status(pod, attempt.node_name, (UNSCHEDULABLE, fit_error.message))
-            return_to_queue(self.queue, attempt, fit_error.diagnosis, ends_nomination=False)
-            for victim in fit_error.victims:
+            return_to_queue(self.queue, attempt, fit_error, ends_nomination=False)
+            for victim in fit_error.post_filter.victims:
                 self._evict(victim, pod)
             return Step(pod, fit_error, fit_error.message)
         if isinstance(attempt, Failed):

@@ -70,8 +70,8 @@ class Step:
             return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes)
         if outcome is None:
             return AttemptReport(None, None, [], self.message, 0)
-        victims = [victim.key for victim in outcome.victims]
-        return AttemptReport(None, outcome.nominated_node_name or None, victims, self.message, 0)
+        victims = [victim.key for victim in outcome.post_filter.victims]
+        return AttemptReport(None, outcome.post_filter.nominated_node_name or None, victims, self.message, 0)
 
     def explained_attempt(self) -> AttemptReport:
         """The step as it is reported, with the explanation and the trace that were read."""
@@ -80,8 +80,8 @@ class Step:
             told.explanation = read.explanation
         if read.trace is not None:
             told.nodes = read.trace
-            if isinstance(outcome, FitError) and outcome.candidates:
-                told.preemption = preemption(outcome.candidates)
+            if isinstance(outcome, FitError) and outcome.post_filter.candidates:
+                told.preemption = preemption(outcome.post_filter.candidates)
         return told
 
 

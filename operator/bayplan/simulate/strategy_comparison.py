@@ -37,7 +37,7 @@ def step_line(step: Step) -> str:
     outcome, explanation = step.outcome, step.read.explanation
     if isinstance(outcome, Placement) and explanation is not None:
         return f"{name}: {outcome_text(explanation)}"
-    if isinstance(outcome, FitError) and outcome.victims:
+    if isinstance(outcome, FitError) and outcome.post_filter.victims:
         return f"{name} {eviction_text(step.pod, outcome)}"
     return f"{name} waits: {step.message}"
 
@@ -49,9 +49,9 @@ def departure_line(pod: PodInfo, node: str | None) -> str:
 
 def eviction_text(preemptor: PodInfo, outcome: FitError) -> str:
     """Say who is evicted from which node for the preemptor, and by which criterion that node was chosen."""
-    compared = preemption(outcome.candidates)
-    victims = [f"{shown(each.name)} (priority {each.priority})" for each in outcome.victims[:_MOST_VICTIMS]]
-    if more := len(outcome.victims) - len(victims):
+    compared = preemption(outcome.post_filter.candidates)
+    victims = [f"{shown(each.name)} (priority {each.priority})" for each in outcome.post_filter.victims[:_MOST_VICTIMS]]
+    if more := len(outcome.post_filter.victims) - len(victims):
         victims.append(f"{more} more")
     count = len(compared.candidates)
     among = f"{compared.why}, of {count} nodes" if count > 1 else compared.why
@@ -135,8 +135,8 @@ class StrategyRun:
             return None
         line = self._line(step_line(step))
         match step.outcome:
-            case FitError(victims=victims) if victims:
-                self._evicted.update(victim.uid for victim in victims)
+            case FitError(post_filter=made) if made.victims:
+                self._evicted.update(victim.uid for victim in made.victims)
                 self.last_eviction = line
             case Placement():
                 pass

@@ -106,9 +106,9 @@ def pod_row(step: Step) -> Row:
         return key, outcome.node_name, score, _scores(step.read.scores) or outcome.unscored or ""
     if outcome is None:
         return key, "-", "", step.message or ""
-    if outcome.victims:
-        victims = ", ".join(victim.key for victim in outcome.victims)
-        return key, "-", "", f"nominated to {outcome.nominated_node_name}, evicting {victims}"
+    if (made := outcome.post_filter).victims:
+        victims = ", ".join(victim.key for victim in made.victims)
+        return key, "-", "", f"nominated to {made.nominated_node_name}, evicting {victims}"
     return key, "-", "", outcome.message
 
 

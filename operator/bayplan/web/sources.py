@@ -185,5 +185,5 @@ class SnapshotSource:
             decisions.placed(step.pod, outcome, seconds, len(self._simulator.cache.nodes))
             return
         evaluated = 0 if outcome is None else outcome.diagnosis.node_count
-        victims = () if outcome is None else outcome.victims
+        victims = () if outcome is None else outcome.post_filter.victims
         decisions.failed(step.pod, step.message or "", seconds, evaluated=evaluated, preempted=victims)

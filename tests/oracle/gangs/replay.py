@@ -170,7 +170,9 @@ class Replay:
         outcome = self._cycle.schedule(queued.pod_info, self._frameworks[queued.profile]).outcome
         if isinstance(outcome, FitError):
             self._waiting[queued.pod_info.name].told = ("False", "Unschedulable", outcome.message)
-            return self._evict(outcome.victims, {queued.uid: outcome.nominated_node_name or ""}, [queued])
+            return self._evict(
+                outcome.post_filter.victims, {queued.uid: outcome.post_filter.nominated_node_name or ""}, [queued]
+            )
         self._cache.assume_pod(queued.pod_info, outcome.node_name)
         self._bind(queued, outcome.node_name)
         return True

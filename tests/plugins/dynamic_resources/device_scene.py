@@ -93,7 +93,7 @@ class DeviceWorld(World):
 def refused(world, pod):
     found = world.schedule(pod)
     assert isinstance(found, FitError)
-    return found.diagnosis
+    return found
 
 
 class ClaimServer:

@@ -80,7 +80,7 @@ def test_entries_for_which_no_claim_was_needed_count_for_nothing():
 def test_too_few_devices_are_told_and_preempt_nobody():
     world = DeviceWorld(claim("c", exactly("r", 3)))
     assert world.outcome(claiming("c")) == f"0/2 nodes are available: 2 cannot allocate all claims. {NOT_HELPFUL}"
-    assert refused(world, claiming("c")).rejector_plugins == {PLUGIN}
+    assert refused(world, claiming("c")).diagnosis.rejector_plugins == {PLUGIN}
 
 
 @pytest.mark.parametrize(

@@ -238,7 +238,7 @@ def test_a_claim_that_an_earlier_attempt_left_has_to_go_first(status):
     kept = left_over(**status)
     world = world_with(kept)
     pod = asking(1)
-    found = refused(world, pod)
+    found = refused(world, pod).diagnosis
     assert found.reasons == {"cannot schedule extended resource claim": 2}
     assert "deletion of ResourceClaim completed" in world.outcome(pod)
     server = MakingServer(world, kept)

@@ -80,13 +80,13 @@ def test_node_and_victims_are_those_of_the_plain_reference(pods, pdbs, sizes, po
         assert outcome.node_name in open_hosts
         return
     assert isinstance(outcome, FitError)
-    expected = choices(pod, hosts, pdbs, beside)
+    made, expected = outcome.post_filter, choices(pod, hosts, pdbs, beside)
     if not expected:
-        assert (outcome.nominated_node_name, outcome.victims) == ("", ())
+        assert (made.nominated_node_name, made.victims) == ("", ())
         return
     best = [choice for choice in expected if choice.rank == expected[0].rank]
-    found = (outcome.nominated_node_name, [victim.name for victim in outcome.victims])
-    assert sorted(candidate.node_name for candidate in outcome.candidates) == sorted(each.node for each in expected)
+    found = (made.nominated_node_name, [victim.name for victim in made.victims])
+    assert sorted(candidate.node_name for candidate in made.candidates) == sorted(each.node for each in expected)
     nodes_of_best = {choice.node: choice.victims for choice in best}
     assert found[0] in nodes_of_best
     assert sorted(found[1]) == sorted(nodes_of_best[found[0]])

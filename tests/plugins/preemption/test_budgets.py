@@ -13,8 +13,8 @@ def test_a_node_whose_budgets_hold_is_preferred_and_violations_are_counted():
         make_budget(app="a"),
     )
     outcome = world.schedule(high())
-    assert {each.node_name: each.pdb_violations for each in outcome.candidates} == {"n1": 1, "n2": 0}
-    assert outcome.nominated_node_name == "n2"
+    assert {each.node_name: each.pdb_violations for each in outcome.post_filter.candidates} == {"n1": 1, "n2": 0}
+    assert outcome.post_filter.nominated_node_name == "n2"
 
 
 def test_pods_that_would_violate_a_budget_are_spared_first():
@@ -45,13 +45,13 @@ def test_a_pod_that_overdraws_a_budget_takes_from_no_further_one():
         make_budget("of-app", app="a"),
         make_budget("of-tier", allowed=1, tier="t"),
     )
-    (candidate,) = world.schedule(high()).candidates
+    (candidate,) = world.schedule(high()).post_filter.candidates
     assert candidate.pdb_violations == 1
 
 
 def test_disruptions_that_are_counted_already_violate_nothing():
     world = World(make_node("n1", cpu="4"), low("a", labels={"app": "a"}), make_budget(disrupted=["a"], app="a"))
-    (candidate,) = world.schedule(high()).candidates
+    (candidate,) = world.schedule(high()).post_filter.candidates
     assert candidate.pdb_violations == 0
 
 
@@ -69,6 +69,6 @@ def test_where_every_node_violates_a_budget_victims_are_selected_on_many_nodes_a
         world = World(make_budget(app="a"), *[make_node(f"n{i}", cpu="4") for i in range(number)])
         world.add(*[low(f"p{i}", f"n{i}", cpu="4", labels={"app": "a"}) for i in range(number)])
         filters.clear()
-        assert len(world.schedule(high()).candidates) == number
+        assert len(world.schedule(high()).post_filter.candidates) == number
         counts.append(len(filters))
     assert counts[1] <= counts[0] + 2, counts

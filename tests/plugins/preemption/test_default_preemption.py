@@ -42,8 +42,8 @@ def test_every_node_that_cannot_help_is_counted_with_its_reason():
         low("c", "mixed"),
     )
     outcome = world.schedule(high())
-    assert outcome.nominated_node_name == ""
-    assert outcome.diagnosis.post_filter_message == (
+    assert outcome.post_filter.nominated_node_name == ""
+    assert outcome.post_filter.status.message == (
         "preemption: 0/4 nodes are available: 1 Insufficient cpu, 1 No preemption victims found for incoming pod, "
         "2 Preemption is not helpful for scheduling."
     )
@@ -66,8 +66,8 @@ def test_a_filter_that_cannot_answer_ends_preemption_with_its_error():
 def test_a_pod_that_may_never_preempt_says_so_and_keeps_its_nomination():
     world = World(make_node("n1", cpu="4"), low("a"))
     outcome = world.schedule(high(preemption_policy="Never"))
-    assert outcome.nominated_node_name is None
-    assert outcome.diagnosis.post_filter_message == "preemption: not eligible due to preemptionPolicy=Never."
+    assert outcome.post_filter.nominated_node_name is None
+    assert outcome.post_filter.status.message == "preemption: not eligible due to preemptionPolicy=Never."
 
 
 def terminating(name, reason="PreemptionByScheduler", status="True", **fields):
@@ -78,8 +78,8 @@ def terminating(name, reason="PreemptionByScheduler", status="True", **fields):
 def test_a_pod_whose_victims_still_terminate_does_not_preempt_again():
     world = World(make_node("n1", cpu="4"), terminating("a"), make_node("n2", cpu="4"), low("b", "n2"))
     outcome = world.schedule(high(nominated="n1"))
-    assert (outcome.nominated_node_name, outcome.victims) == (None, ())
-    assert outcome.diagnosis.post_filter_message == (
+    assert (outcome.post_filter.nominated_node_name, outcome.post_filter.victims) == (None, ())
+    assert outcome.post_filter.status.message == (
         "preemption: not eligible due to a terminating pod on the nominated node."
     )
 
@@ -176,6 +176,6 @@ def test_a_pod_that_begins_to_terminate_is_known_to_do_so_when_evictions_are_tri
 
 def test_a_pod_that_preempts_tells_where_and_how_many_go():
     world = World(make_node("n1", cpu="4"), low("a", cpu="2"), low("b", cpu="2"))
-    assert world.schedule(high()).diagnosis.post_filter_message == (
+    assert world.schedule(high()).post_filter.status.message == (
         "preemption: found a potential placement for pod on node n1, preempting 2 victims"
     )

@@ -58,7 +58,9 @@ class Steps:
 def outcome(world, pod):
     """The node, or the failure without its time: a pod is retried early where a young pod has left."""
     found = world.schedule(pod)
-    return replace(found, retry_after=None) if isinstance(found, FitError) else found.node_name
+    if not isinstance(found, FitError):
+        return found.node_name
+    return replace(found, post_filter=replace(found.post_filter, retry_after=None))
 
 
 UIDS = st.sampled_from([f"p{index}" for index in range(8)])
@@ -117,7 +119,7 @@ def full(world):
 def candidates(steps, uid, **fields):
     """The candidates by node; one made of a kept selection is the very object of before."""
     pod = make_pod(uid, uid=uid, **{"cpu": "3", "priority": 5, **fields})
-    return {each.node_name: each for each in steps.world.schedule(pod).candidates}
+    return {each.node_name: each for each in steps.world.schedule(pod).post_filter.candidates}
 
 
 def test_the_next_preemptor_of_a_kind_tries_only_nodes_on_which_something_changed():
@@ -174,7 +176,7 @@ def test_a_node_that_another_pod_was_nominated_to_is_tried_again():
     pod = make_pod("new", uid="new", cpu="2", priority=5)
 
     def victims():
-        return {each.node_name: len(each.victims) for each in world.world.schedule(pod).candidates}
+        return {each.node_name: len(each.victims) for each in world.world.schedule(pod).post_filter.candidates}
 
     world.nominate("m0", "n1", "2", 9)
     assert victims() == {"n0": 1, "n1": 2, "n2": 1}

@@ -100,7 +100,7 @@ def outcome_of(pods, budgets, pod, **args):
 
 def candidates_of(*scene, **args):
     outcome = outcome_of(*scene, **args)
-    return {each.node_name: each for each in outcome.candidates} if isinstance(outcome, FitError) else {}
+    return {each.node_name: each for each in outcome.post_filter.candidates} if isinstance(outcome, FitError) else {}
 
 
 def uids(candidates):
@@ -129,12 +129,13 @@ def test_evicting_the_victims_makes_room_and_evicting_all_but_one_does_not(pods,
 @given(placed_pods(), BUDGETS, PREEMPTORS)
 def test_victims_are_pods_of_lower_priority_on_the_one_node_that_no_criterion_speaks_against(pods, budgets, pod):
     outcome = outcome_of(pods, budgets, pod)
-    if not isinstance(outcome, FitError) or not outcome.nominated_node_name:
+    if not isinstance(outcome, FitError) or not outcome.post_filter.nominated_node_name:
         return
-    assert {victim.pod.spec.node_name for victim in outcome.victims} == {outcome.nominated_node_name}
-    assert all(victim.priority < 5 for victim in outcome.victims)
-    (chosen,) = [each for each in outcome.candidates if each.node_name == outcome.nominated_node_name]
-    for other in outcome.candidates:
+    found = outcome.post_filter
+    assert {victim.pod.spec.node_name for victim in found.victims} == {found.nominated_node_name}
+    assert all(victim.priority < 5 for victim in found.victims)
+    (chosen,) = [each for each in found.candidates if each.node_name == found.nominated_node_name]
+    for other in found.candidates:
         if other is not chosen:
             assert (*chosen.price, -chosen.latest_start) <= (*other.price, -other.latest_start)
             assert deciding_criterion(chosen, other)

@@ -83,13 +83,13 @@ class World:
         """The nominated node and the names of the victims."""
         outcome = self.schedule(pod)
         assert isinstance(outcome, FitError)
-        return outcome.nominated_node_name, [victim.name for victim in outcome.victims]
+        return outcome.post_filter.nominated_node_name, [victim.name for victim in outcome.post_filter.victims]
 
     def post_filter_message(self, pod: Pod | PodInfo) -> str:
         outcome = self.schedule(pod)
         assert isinstance(outcome, FitError)
-        assert outcome.victims == ()
-        return outcome.diagnosis.post_filter_message
+        assert outcome.post_filter.victims == ()
+        return outcome.post_filter.status.message
 
 
 def make_budget(name="b", *, allowed=0, namespace="default", disrupted=(), **labels) -> PodDisruptionBudget:

@@ -36,7 +36,7 @@ class Scene(ExtendedScene):
 
     async def choice(self, **fields):
         outcome = await self.decide(**fields)
-        return outcome.nominated_node_name, [victim.uid for victim in outcome.victims]
+        return outcome.post_filter.nominated_node_name, [victim.uid for victim in outcome.post_filter.victims]
 
 
 def propose(violations=0, **nodes):
@@ -83,7 +83,11 @@ async def test_an_extender_that_leaves_nothing_ends_the_preemption_and_no_other_
     server.answers = {"preempt": lambda body: {}}
     outcome = await Scene(stack, at(server, BY_UID), at(other, BY_UID)).decide()
     assert outcome.message == f"{INSUFFICIENT} preemption: no candidate node for preemption"
-    assert (outcome.nominated_node_name, outcome.victims, outcome.candidates) == (None, (), ())
+    assert (outcome.post_filter.nominated_node_name, outcome.post_filter.victims, outcome.post_filter.candidates) == (
+        None,
+        (),
+        (),
+    )
     assert other.calls == []
 
 
@@ -112,7 +116,7 @@ async def test_an_answer_that_cannot_be_followed_fails_the_preemption_unless_the
     server.answers = {"preempt": answer}
     outcome = await Scene(stack, at(server, BY_UID)).decide()
     assert outcome.message == f"{INSUFFICIENT} preemption: {told.replace(URL, server.url)}"
-    assert outcome.nominated_node_name is None
+    assert outcome.post_filter.nominated_node_name is None
     empty = "at least one" in told
     chosen = (None, []) if empty else ("n0", ["a0", "b0"])
     assert await Scene(stack, at(server, BY_UID, ignorable=True)).choice() == chosen
@@ -142,4 +146,7 @@ async def test_a_pod_that_only_extenders_rejected_preempts_where_they_let_it(sta
     outcome = await scene.decide()
     found = "preemption: found a potential placement for pod on node n3, preempting 1 victims"
     assert outcome.message == f"0/4 nodes are available: 1 no licence, 3 Insufficient cpu. {found}"
-    assert (outcome.nominated_node_name, [victim.uid for victim in outcome.victims]) == ("n3", ["x"])
+    assert (outcome.post_filter.nominated_node_name, [victim.uid for victim in outcome.post_filter.victims]) == (
+        "n3",
+        ["x"],
+    )

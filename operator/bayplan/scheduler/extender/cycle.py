@@ -15,7 +15,7 @@ from bayplan.api.watch_event import read_pod
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.candidate import Candidate, choose
-from bayplan.framework.interface import Binding, Rejections
+from bayplan.framework.interface import Binding, PostFilterResult, Rejections
 from bayplan.framework.runtime import EXTENDER, Framework
 from bayplan.framework.status import Code, Diagnosis, Status
 from bayplan.scheduler.api_calls import pod_path
@@ -127,7 +127,7 @@ class ExtendedCycle:
         Upstream: framework/preemption/preemption.go callExtenders.
         """
         interested = [each for each in self.extenders if each.spec.preempt_verb and each.interested(pod)]
-        candidates = outcome.candidates
+        candidates = outcome.post_filter.candidates
         if not interested or not candidates:
             return outcome
         whole = await self.pod_source(pod)
@@ -143,14 +143,14 @@ class ExtendedCycle:
             if not candidates:
                 return _without(outcome, "no candidate node for preemption")
         best = choose(candidates)
-        diagnosis = replace(outcome.diagnosis, post_filter_message=best.announcement)
-        return replace(
-            outcome,
-            diagnosis=diagnosis,
+        result = replace(
+            outcome.post_filter,
+            status=Status(Code.SUCCESS, (best.announcement,)),
             nominated_node_name=best.node_name,
             victims=best.victims,
             candidates=candidates,
         )
+        return FitError(outcome.diagnosis, result)
 
     def _objects(self, names: Sequence[str]) -> list[Node]:
         rows = (self.nodes.row(name) for name in names)
@@ -205,8 +205,8 @@ def _valid(
 
 def _without(outcome: FitError, reason: str) -> FitError:
     """The pod does not preempt; an earlier nomination stays."""
-    diagnosis = replace(outcome.diagnosis, post_filter_message=f"preemption: {reason}")
-    return FitError(diagnosis, post_filtered=outcome.post_filtered)
+    status = Status(Code.UNSCHEDULABLE, (f"preemption: {reason}",))
+    return FitError(outcome.diagnosis, PostFilterResult(status, post_filtered=outcome.post_filter.post_filtered))
 
 
 def pod_from_api(client: ApiClient) -> PodSource:
