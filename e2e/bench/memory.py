@@ -41,8 +41,8 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
+from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.server.metrics import AtScrape, SchedulerMetrics

@@ -18,8 +18,8 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.packing import Packing, allocation_summary
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.load import default_configuration
+from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner

@@ -20,9 +20,9 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli.process import end_process
 from bayplan.config.load import default_configuration
+from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.in_flight import STEP_PODS
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner

@@ -12,10 +12,10 @@ from bayplan.config.types import Profile
 from bayplan.evaluation.evaluation import Evaluation
 from bayplan.framework.interface import PreFilterResult
 from bayplan.framework.nominated_table import Nominations
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SUCCESS, Reads, Traits
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.queue.nominator import Nominator
 
 NODES = [f"n{number}" for number in range(20)]
 

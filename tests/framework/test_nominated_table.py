@@ -5,7 +5,7 @@ from tests.builders import make_node, make_pod_info
 
 from bayplan.cache.cache import Cache
 from bayplan.framework.nominated_table import Nominations
-from bayplan.queue.nominator import Nominator
+from bayplan.framework.nominator import Nominator
 
 PRIORITIES = range(0, 1200, 100)
 

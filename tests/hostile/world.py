@@ -14,9 +14,9 @@ from bayplan.config.load import default_configuration
 from bayplan.config.types import PodTopologySpreadArgs
 from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
+from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
 from bayplan.plugins.volumes.claims import VolumeError
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import SchedulingCycle

@@ -36,9 +36,9 @@ from bayplan.config.bayplan_args import DefaultPreemptionArgs
 from bayplan.config.load import load_configuration
 from bayplan.config.types import Profile, SchedulerConfiguration
 from bayplan.framework.interface import CycleState
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.scheduler.extender.client import make_clients

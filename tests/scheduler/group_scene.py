@@ -8,10 +8,10 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource
 from bayplan.config.load import default_configuration
 from bayplan.framework.interface import Status
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.status import SUCCESS
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes

@@ -11,9 +11,9 @@ from tests.recorded_metrics import RecordedMetrics
 
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
+from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult

@@ -9,8 +9,8 @@ from tests.builders import make_node, make_pod_info
 from bayplan.cache.cache import Cache
 from bayplan.config.load import default_configuration
 from bayplan.framework.cluster_event import NODE_ADD
+from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Reserved

@@ -15,8 +15,8 @@ from bayplan.cache.cache import Cache
 from bayplan.config.connections import Extender
 from bayplan.config.errors import ConfigurationError
 from bayplan.config.load import default_configuration
+from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.engines import Engine
 from bayplan.scheduler.shadow import OUTCOMES, Shadow, ShadowNodes, World, shadow_configuration

@@ -27,10 +27,10 @@ from bayplan.controller.recovery import Recovery
 from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
 from bayplan.controller.serving import Serving, build_serving
 from bayplan.controller.watches import Watches
+from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import STEP_PODS
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
 from bayplan.scheduler.dispatcher import Dispatcher

@@ -1,9 +1,9 @@
 """The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import getsizeof
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES, ScratchTable
+from bayplan.framework.nominator import Nominator
 
 KEPT_TABLE_BYTES: Final = 32 * 2**20
 """What tables of nominated pods may take together beyond the first few: some twenty on 5,000 nodes with 20,000 pods."""
@@ -19,32 +20,6 @@ _FEW_TABLES: Final = 4
 _NO_PODS_BYTES: Final = getsizeof({}) + 8
 _POD_BYTES: Final = getsizeof({"": None}) - getsizeof({})
 """What a pod takes on its row; with more of them there each takes less."""
-
-
-class PodNominator(Protocol):
-    """Which pods are nominated to which node; the queue's Nominator is one.
-
-    Upstream: framework/interface.go PodNominator.
-    """
-
-    @property
-    def position(self) -> int:
-        """Where the list of changes ends now, for `changed_since`."""
-
-    def changed_since(self, position: int) -> set[str] | None:
-        """The nodes whose nominations changed after `position`; None if that is not known any more."""
-
-    def nodes(self) -> Collection[str]:
-        """The names of the nodes that any pod is nominated to; they need not exist."""
-
-    def nominated_pods_for_node(self, node: str) -> list[PodInfo]:
-        """The pods nominated to `node`, in order of nomination."""
-
-    def nominated_node(self, uid: str) -> str | None:
-        """The node the pod is nominated to."""
-
-    def lowest_priority_from(self, priority: int, besides: str = "") -> int | None:
-        """The lowest priority of a nominated pod but `besides` that is at least `priority`; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +36,7 @@ class NominatedTable:
     Shared by all pods that see the same nominations; filters and preemption rely on it.
     """
 
-    def __init__(self, nodes: NodeTable, nominator: PodNominator, priority: int) -> None:
+    def __init__(self, nodes: NodeTable, nominator: Nominator, priority: int) -> None:
         self.table = ScratchTable(nodes)
         self.pods: dict[int, list[PodInfo]] = {}
         """The added pods by row, in order of nomination; rows without any are left out."""
@@ -162,7 +137,7 @@ class Nominations:
     def __init__(
         self,
         nodes: NodeTable,
-        nominator: PodNominator,
+        nominator: Nominator,
         on_gone: Callable[[NominatedTable], None],
         limit: int = KEPT_TABLE_BYTES,
     ) -> None:

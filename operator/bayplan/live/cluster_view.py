@@ -14,6 +14,7 @@ from bayplan.cache.packing import Packing
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, PODS
 from bayplan.config.types import NodeResourcesFitArgs, Profile, SchedulerConfiguration
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.live.answers import (
@@ -29,7 +30,6 @@ from bayplan.live.answers import (
     TaintAnswer,
     WeightedResource,
 )
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo, release_time
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import shown_condition

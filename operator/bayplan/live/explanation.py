@@ -16,6 +16,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.filter_round import FilterError
 from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.live.answers import (
@@ -30,7 +31,6 @@ from bayplan.live.answers import (
 )
 from bayplan.live.cluster_view import ClusterCopy, WaitingPodsCopy
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Outcome

@@ -20,6 +20,7 @@ from bayplan.config.types import (
     SchedulerConfiguration,
 )
 from bayplan.framework.interface import Plugin
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Afterwards
@@ -61,7 +62,6 @@ from bayplan.plugins.topology_placement_generator import TopologyPlacementGenera
 from bayplan.plugins.volume_binding.volume_binding import VolumeBinding
 from bayplan.plugins.volume_restrictions import VolumeRestrictions
 from bayplan.plugins.volume_zone import VolumeZone
-from bayplan.queue.nominator import Nominator
 
 
 @dataclass(frozen=True, slots=True)

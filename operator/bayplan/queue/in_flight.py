@@ -10,7 +10,7 @@ from typing import Final
 from bayplan.api.meta_objects import is_later_version
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import EventResource
-from bayplan.queue.nominator import KeptRoom
+from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
 from bayplan.queue.queueing_hints import (

@@ -8,10 +8,11 @@ from itertools import count
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ClusterEvent
+from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroup, PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
-from bayplan.queue.nominator import KeptRoom, Nominator
+from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.queue_contents import QueueContents
 from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo

@@ -15,10 +15,10 @@ from bayplan.evaluation.evaluation import Evaluation
 from bayplan.evaluation.kept_evaluations import KeptEvaluations
 from bayplan.framework.interface import Rejections
 from bayplan.framework.nominated_table import Nominations
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.plugin_calls import SUCCESS_LABEL, UNSCHEDULABLE_LABEL
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Diagnosis, Reads
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.decision import Decision, FitError, Placement, Unscored
 from bayplan.scheduler.sampling import NodeSearch
 

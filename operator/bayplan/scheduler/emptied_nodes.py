@@ -9,10 +9,10 @@ from bayplan.cache.change_log import RowFollower
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.victims import priority_in_group
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 
 _KEPT_PRIORITIES: Final = 4

@@ -7,13 +7,13 @@ from functools import partial
 from bayplan.api.client import ApiClient
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Afterwards
 from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queueing_hints import QueueSettings, queue_settings
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle

@@ -6,6 +6,7 @@ from typing import Final
 
 from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
 from bayplan.groups.pod_groups import PodGroup, PodGroups
 from bayplan.plugins.preemption.default_preemption import (
@@ -14,7 +15,6 @@ from bayplan.plugins.preemption.default_preemption import (
     seconds_until_allowed,
 )
 from bayplan.plugins.preemption.victims import VictimUnit, in_order_of_sparing, units_below
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes

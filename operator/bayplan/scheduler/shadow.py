@@ -18,8 +18,8 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.errors import ConfigurationError, forbidden
 from bayplan.config.types import PluginEntry, PluginSet, SchedulerConfiguration
+from bayplan.framework.nominator import Nominator
 from bayplan.metrics.table import Metrics
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.api_calls import shown_condition
 from bayplan.scheduler.attempt import UNSCHEDULABLE
 from bayplan.scheduler.decision import Decision, FitError

@@ -21,10 +21,10 @@ from bayplan.framework.cluster_event import (
     NODE_DELETE,
     node_changes,
 )
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.status import Afterwards
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue

@@ -20,9 +20,9 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.feature_gates import parse_feature_gates
+from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups, read_pod_group
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError

@@ -11,9 +11,9 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
+from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.nominator import Nominator
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
 

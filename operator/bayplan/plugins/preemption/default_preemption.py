@@ -13,6 +13,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import DefaultPreemptionArgs, PDBPolicy
 from bayplan.framework.candidate import choose
 from bayplan.framework.interface import CycleState, PostFilterResult, Rejections
+from bayplan.framework.nominator import Nominator
 from bayplan.framework.status import SUCCESS, Code, Diagnosis, Status, Traits
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.preemption.dry_run import (
@@ -23,7 +24,6 @@ from bayplan.plugins.preemption.dry_run import (
     rows_where_preemption_might_help,
 )
 from bayplan.plugins.preemption.victims import Budgets, VictimRule
-from bayplan.queue.nominator import Nominator
 
 _BUDGETS_SECONDS: Final = 10.0
 """How often pods whose victims are under strict budgets look again: a changed budget wakes nobody."""

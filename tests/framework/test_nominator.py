@@ -2,7 +2,7 @@ import pytest
 from tests.builders import make_pod_info
 from tests.queue.scene import info
 
-from bayplan.queue.nominator import Nominator
+from bayplan.framework.nominator import Nominator
 
 
 @pytest.fixture
