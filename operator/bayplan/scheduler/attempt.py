@@ -100,6 +100,22 @@ class Failed(Attempt, eq=False):
         return SCHEDULER_ERROR if self.error else UNSCHEDULABLE
 
 
+class MemberResult(Attempt, eq=False):
+    """What a round came to for one member of a group.
+
+    Where the round placed the group, a member with a `placement` is assumed there and its Reserve plugins hold what it
+    takes; every other member is to be told `message`. `fit_error` is why the member itself found no node. `sampled` is
+    whether its plugins are measured one by one.
+    """
+
+    placement: Placement | None = None
+    message: str = ""
+    is_error: bool = False
+    fit_error: FitError | None = None
+    exception: BaseException | None = None
+    sampled: bool = False
+
+
 Result = Skipped | Reserved | Nominated | Failed
 """What one attempt came to."""
 

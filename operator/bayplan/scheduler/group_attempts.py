@@ -9,9 +9,9 @@ from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.preemption.default_preemption import DefaultPreemption
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queued_pod_group import QueuedPodGroup
-from bayplan.scheduler.attempt import Attempt, AttemptRunner, Failed, Reserved, Result, return_to_queue
+from bayplan.scheduler.attempt import AttemptRunner, Failed, MemberResult, Reserved, Result, return_to_queue
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
-from bayplan.scheduler.pod_group_round import GroupPreemption, MemberResult, PodGroupRound, RoundResult, RoundStatus
+from bayplan.scheduler.pod_group_round import GroupPreemption, PodGroupRound, RoundResult, RoundStatus
 
 logger = logging.getLogger(__name__)
 
@@ -88,16 +88,7 @@ class GroupAttempt:
 
     def abandon(self, error: BaseException) -> list[Reserved | Failed]:
         """Give back all that the round holds, and have the group back off after an error."""
-        self._round.undo()
-        message = str(error) or type(error).__name__
-        frameworks, clock = self.attempts.frameworks, self.attempts.clock
-        members = [
-            MemberResult(
-                each, frameworks[each.profile], message=message, is_error=True, exception=error, started=clock()
-            )
-            for each in self.queued.members.values()
-        ]
-        return self._conclude(RoundResult(RoundStatus.ERROR, message, members))
+        return self._conclude(self._round.abandon(error))
 
     def _conclude(self, result: RoundResult) -> list[Reserved | Failed]:
         queue, status = self.attempts.queue, result.status
@@ -132,7 +123,7 @@ class GroupAttempt:
         """Keep the room that victims leave for the members, and hold the group while they are told to end."""
         displaced: dict[str, PodInfo] = {}
         for member in members:
-            pod, node_name = member.queued.pod_info, preemption.nodes.get(member.queued.uid)
+            pod, node_name = member.pod, preemption.nodes.get(member.queued.uid)
             if node_name is not None:
                 displaced |= {each.uid: each for each in self.attempts.nominate(pod, node_name, preemption.victims)}
                 self._nodes[pod.uid] = node_name
@@ -174,12 +165,11 @@ class GroupAttempt:
 
     def _follow(self, member: MemberResult) -> Reserved | Failed:
         """Have a placed member bound, and return another one to the queue."""
-        attempt, placement = Attempt(member.queued, member.framework, member.started), member.placement
         node_name = self._nodes.get(member.queued.uid)
-        if placement is None:
+        if member.placement is None:
             failed = return_to_queue(
                 self.attempts.queue,
-                attempt,
+                member,
                 member.message,
                 error=member.is_error,
                 ends_nomination=node_name is None,
@@ -189,15 +179,15 @@ class GroupAttempt:
             failed.nomination = failed.nomination if node_name is None else node_name
             return failed
         try:
-            permitted = self.attempts.permit(attempt, placement)
+            permitted = self.attempts.permit(member, member.placement)
         except Exception as error:  # noqa: BLE001  as in AttemptRunner.run
             self._round.give_back(member)
-            return self.attempts.fail(attempt, error)
+            return self.attempts.fail(member, error)
         if isinstance(permitted, Reserved):
             permitted.sampled = member.sampled
             return permitted
         self._round.give_back(member)
-        return self.attempts.rejected(attempt, permitted)
+        return self.attempts.rejected(member, permitted)
 
 
 @dataclass(eq=False)

@@ -1,7 +1,7 @@
 """Where a pod group may find room: nowhere, if all nodes have too little, or on the best of several sets of them."""
 
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -16,21 +16,19 @@ from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.topology_placement_generator import NodePlacement, Placements, Shape
 from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.scheduler.attempt import MemberResult
 from bayplan.scheduler.cycle import SchedulingCycle
 
 UNSCHEDULABLE: Final = "pod group is unschedulable"
 _MANY: Final = 2**31
 """The room where no filter counts what pods ask for."""
 
-if TYPE_CHECKING:
-    from bayplan.scheduler.pod_group_round import MemberResult
-
 
 class Shortfall(NamedTuple):
     """Why a group has no place: its text, what the members that were `tried` met, and the `rest`, who were not."""
 
     text: str
-    tried: Sequence["MemberResult"]
+    tried: Sequence[MemberResult]
     rest: Sequence[QueuedPodInfo]
     is_error: bool = False
 

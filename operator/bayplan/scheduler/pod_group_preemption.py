@@ -16,9 +16,10 @@ from bayplan.plugins.preemption.default_preemption import (
 )
 from bayplan.plugins.preemption.victims import VictimUnit, in_order_of_sparing, units_below
 from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.scheduler.attempt import MemberResult
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
-from bayplan.scheduler.pod_group_round import GroupPreemption, MemberResult, PodGroupRound, RoundResult, RoundStatus
+from bayplan.scheduler.pod_group_round import GroupPreemption, PodGroupRound, RoundResult, RoundStatus
 
 _Steps = Generator[None, None, GroupPreemption]
 
@@ -201,7 +202,7 @@ class _Sparing:
 
         Where one fails, half as many are tried at once, and where all stay twice as many.
         """
-        self._is_local = all(self.cycle.looks_at_one_node(each.queued.pod_info, each.framework) for each in self.placed)
+        self._is_local = all(self.cycle.looks_at_one_node(each.pod, each.framework) for each in self.placed)
         if self._is_local:
             units = [unit for unit in units if any(row in self._by_row for row in unit.rows)]
         ended: list[VictimUnit] = []
@@ -234,7 +235,7 @@ class _Sparing:
             _lift(member, self.emptied)
         fit = True
         for number, member in enumerate(asked):
-            fit = fit and self.cycle.fits(member.queued.pod_info, member.framework, _node_of(member))
+            fit = fit and self.cycle.fits(member.pod, member.framework, _node_of(member))
             _set_down(member, self.emptied)
             if number % _MEMBERS_AT_ONCE == 0:
                 yield
@@ -253,11 +254,11 @@ def _node_of(member: MemberResult) -> str:
 
 def _lift(member: MemberResult, emptied: Cache) -> None:
     if member.placement is not None:
-        member.framework.run_unreserve(member.placement.state, member.queued.pod_info, member.placement.node_name)
+        member.framework.run_unreserve(member.placement.state, member.pod, member.placement.node_name)
         emptied.forget_pod(member.queued.uid)
 
 
 def _set_down(member: MemberResult, emptied: Cache) -> None:
     if member.placement is not None:
-        emptied.assume_pod(member.queued.pod_info, member.placement.node_name)
-        member.framework.run_reserve(member.placement.state, member.queued.pod_info, member.placement.node_name)
+        emptied.assume_pod(member.pod, member.placement.node_name)
+        member.framework.run_reserve(member.placement.state, member.pod, member.placement.node_name)

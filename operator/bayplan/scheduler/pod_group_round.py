@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-import msgspec
-
 from bayplan.cache.cache import Cache
 from bayplan.cache.change_log import Rows
 from bayplan.cache.pod_info import PodInfo
@@ -17,7 +15,7 @@ from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.topology_placement_generator import PlacementError, TopologyPlacementGenerator
 from bayplan.queue.queued_pod import QueuedPodInfo
-from bayplan.scheduler.attempt import rejection_of_node
+from bayplan.scheduler.attempt import MemberResult, rejection_of_node
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Placement
 from bayplan.scheduler.placement_search import (
@@ -45,25 +43,6 @@ class RoundStatus(StrEnum):
     ERROR = "error"
     SKIPPED = "skipped"
     """No member was left to try."""
-
-
-class MemberResult(msgspec.Struct, eq=False):
-    """What a round came to for one member.
-
-    Where the round placed the group, a member with a `placement` is assumed there and its Reserve plugins hold what it
-    takes; every other member is to be told `message`. `fit_error` is why the member itself found no node. `sampled` is
-    whether its plugins are measured one by one, and `started` when its turn came, in seconds of the clock.
-    """
-
-    queued: QueuedPodInfo
-    framework: Framework
-    placement: Placement | None = None
-    message: str = ""
-    is_error: bool = False
-    fit_error: FitError | None = None
-    exception: BaseException | None = None
-    sampled: bool = False
-    started: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +126,7 @@ class PodGroupRound:
 
     def give_back(self, member: MemberResult) -> None:
         """Free the room of one member that is not to be bound after all; a plugin that raises is logged."""
-        placement, pod = self._held.pop(member.queued.uid).placement, member.queued.pod_info
+        placement, pod = self._held.pop(member.queued.uid).placement, member.pod
         if placement is None:
             return
         try:
@@ -156,6 +135,15 @@ class PodGroupRound:
             logger.exception("a Reserve plugin did not give back what it took pod=%r", pod.key)
         finally:
             self.cache.forget_pod(pod.uid)
+
+    def abandon(self, error: BaseException) -> RoundResult:
+        """Give back all that the round holds; the result of a round that an error ended from outside."""
+        self.undo()
+        message = str(error) or type(error).__name__
+        members = [self._untried(each, message, is_error=True) for each in self.members]
+        for member in members:
+            member.exception = error
+        return RoundResult(RoundStatus.ERROR, message, members)
 
     def _round(self) -> Iterator[RoundResult | None]:
         mismatch = self._mismatch()
@@ -259,7 +247,7 @@ class PodGroupRound:
     def _try(self, queued: QueuedPodInfo, within: Rows | None) -> MemberResult:
         """Find a node for one member and reserve it; what raises fails the round, and is no longer held."""
         framework = self.frameworks[queued.profile]
-        member = MemberResult(queued, framework, started=self.clock())
+        member = MemberResult(queued, framework, self.clock())
         try:
             if framework.calls.observed:
                 framework.calls.begin()
@@ -278,7 +266,7 @@ class PodGroupRound:
         return member
 
     def _reserve(self, member: MemberResult, placement: Placement) -> None:
-        pod = member.queued.pod_info
+        pod = member.pod
         self.cache.assume_pod(pod, placement.node_name)
         member.placement, self._held[pod.uid] = placement, member
         try:
@@ -324,7 +312,7 @@ class PodGroupRound:
 
     def _untried(self, queued: QueuedPodInfo, message: str, *, is_error: bool = False) -> MemberResult:
         framework = self.frameworks[queued.profile]
-        return MemberResult(queued, framework, message=message, is_error=is_error, started=self.clock())
+        return MemberResult(queued, framework, self.clock(), message=message, is_error=is_error)
 
 
 def _policy_of(pod: PodInfo) -> str:
