@@ -47,7 +47,7 @@ class Scene:
         self._serial = itertools.count()
         self._kinds = kinds
         metrics = SchedulerMetrics(profiles=sorted(frameworks))
-        self._assigned = AssignedPodEvents(cache, self.queue, lambda: None, metrics, on_gone=lambda uid: None)
+        self._assigned = AssignedPodEvents(cache, self.queue, metrics, on_gone=lambda uid: None)
         for index in range(nodes):
             allocatable: dict[str, Quantity] = {"cpu": "1", "memory": "4Gi", "pods": "110"}
             cache.set_node(Node(metadata=ObjectMeta(name=f"n{index}"), status=NodeStatus(allocatable=allocatable)))

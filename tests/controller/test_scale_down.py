@@ -24,7 +24,6 @@ class Followed(Scene):
             self.cache,
             self.queue,
             self.metrics,
-            wake=self.news.set,
             on_gone=lambda uid: None,
         )
 

@@ -63,13 +63,12 @@ class Scene:
 
 def watches(url, cache, metrics=None, wake=lambda: None, groups=None, **options):
     settings = QueueSettings({"bayplan": QueueProfile(lambda _: SUCCESS, {})})
-    queue = SchedulingQueue(clock=lambda: 0.0, settings=settings, groups=groups)
+    queue = SchedulingQueue(clock=lambda: 0.0, settings=settings, groups=groups, wake=wake)
     return Watches(
         Credentials(server=url),
         cache,
         queue,
         metrics or RecordedMetrics(),
-        wake=wake,
         on_gone=lambda uid: None,
         timing=WatchTiming(first_delay=0.05, unserved_delay=0.2),
         **options,

@@ -56,12 +56,12 @@ class World:
         )
         self.cycle = SchedulingCycle(self.cache.nodes, nominator)
         self.metrics = RecordedMetrics()
-        common = (self.cache, self.queue, lambda: None, self.metrics)
+        common = (self.cache, self.queue, self.metrics)
         self.nodes = NodeEvents(*common)
         self.assigned = AssignedPodEvents(*common, on_gone=lambda uid: None)
         self.pending = PendingPodEvents(*common, profiles=frozenset(self.frameworks), on_gone=lambda uid: None)
         self.listed = {
-            kind: ListerEvents(self.cache.listers.of(kind), kind.__name__, self.queue, lambda: None)
+            kind: ListerEvents(self.cache.listers.of(kind), kind.__name__, self.queue)
             for kind in self.cache.listers.wanted()
         }
         for events in self.listed.values():

@@ -35,12 +35,13 @@ class HandlerScene(Handlers):
         self.wakes = 0
         self.gone = []
         self.listers = Listers()
-        super().__init__(Cache(), SpiedQueue(profiles), self._wake, self.gone.append, profiles)
+        super().__init__(Cache(), SpiedQueue(profiles), self.gone.append, profiles)
+        self.queue.wake = self._wake
         self.nodes.on_add(make_node("a"))
         self.queue.labels()
 
     def events_of(self, kind):
-        return ListerEvents(self.listers.of(kind), kind.__name__, self.queue, self._wake)
+        return ListerEvents(self.listers.of(kind), kind.__name__, self.queue)
 
     def _wake(self):
         self.wakes += 1

@@ -109,11 +109,11 @@ class Recorder:
 class Handlers:
     """The handlers of watch events on a cache and a queue."""
 
-    def __init__(self, cache, queue, wake, gone, profiles=("bayplan",)):
+    def __init__(self, cache, queue, gone, profiles=("bayplan",)):
         self.cache, self.queue, self.metrics = cache, queue, RecordedMetrics()
-        self.nodes = NodeEvents(cache, queue, wake, self.metrics)
-        self.assigned = AssignedPodEvents(cache, queue, wake, self.metrics, on_gone=gone)
-        self.pending = PendingPodEvents(cache, queue, wake, self.metrics, profiles=frozenset(profiles), on_gone=gone)
+        self.nodes = NodeEvents(cache, queue, self.metrics)
+        self.assigned = AssignedPodEvents(cache, queue, self.metrics, on_gone=gone)
+        self.pending = PendingPodEvents(cache, queue, self.metrics, profiles=frozenset(profiles), on_gone=gone)
 
 
 class Scene(Handlers):
@@ -129,10 +129,10 @@ class Scene(Handlers):
         self.profiles = settings.profiles
         self.groups = PodGroups(cache)
         options = {"nominator": nominator, "groups": self.groups, **options}
-        queue = SchedulingQueue(clock=self.clock, settings=settings, **options)
-        self.dispatcher = dispatcher or HeldDispatcher()
         self.binder, self.recorder, self.news = Binder(), Recorder(), asyncio.Event()
-        super().__init__(cache, queue, self.news.set, self._pod_gone, self.frameworks)
+        queue = SchedulingQueue(clock=self.clock, settings=settings, wake=self.news.set, **options)
+        self.dispatcher = dispatcher or HeldDispatcher()
+        super().__init__(cache, queue, self._pod_gone, self.frameworks)
         self.scheduler = Scheduler(
             cache=self.cache,
             queue=self.queue,

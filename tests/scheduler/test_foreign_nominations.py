@@ -9,7 +9,7 @@ from bayplan.scheduler.event_handlers import ForeignNominationEvents, foreign_no
 class Foreign:
     def __init__(self):
         self.scene = Scene()
-        self.handler = ForeignNominationEvents(self.scene.queue, lambda: None)
+        self.handler = ForeignNominationEvents(self.scene.queue)
 
     def pods(self, node):
         return [pod.name for pod in self.scene.queue.nominator.nominated_pods_for_node(node)]

@@ -25,11 +25,9 @@ class Rejecting(Scene):
     def __init__(self):
         super().__init__()
         self.later = []
-        self.backoff = NodeBackoff(60.0, self.cache, self.queue, self.news.set, lambda *call: self.later.append(call))
-        self.nodes = NodeEvents(self.cache, self.queue, self.news.set, self.metrics, self.backoff)
-        self.assigned = AssignedPodEvents(
-            self.cache, self.queue, self.news.set, self.metrics, lambda uid: None, self.backoff
-        )
+        self.backoff = NodeBackoff(60.0, self.cache, self.queue, lambda *call: self.later.append(call))
+        self.nodes = NodeEvents(self.cache, self.queue, self.metrics, self.backoff)
+        self.assigned = AssignedPodEvents(self.cache, self.queue, self.metrics, lambda uid: None, self.backoff)
         self.rejections = KubeletRejections({"bayplan"}, self.metrics, self.backoff)
         self.rejections.on_synced()
         for name in ("n1", "n2"):

@@ -156,8 +156,9 @@ def build(
         nominator=nominator,
         step=STEP_PODS,
         groups=engines.groups,
+        wake=news.set,
     )
-    pending = PendingPodEvents(cache, queue, news.set, metrics, names)
+    pending = PendingPodEvents(cache, queue, metrics, names)
     dispatcher = Dispatcher(client, events_client, on_patched=pending.written, on_call=metrics.api_call, wake=news.set)
     recorder = EventRecorder(
         emit=dispatcher.send, now=utc_now, hostname=socket.gethostname(), waiting=lambda: dispatcher.events_waiting
@@ -169,7 +170,6 @@ def build(
         cache,
         queue,
         metrics,
-        wake=news.set,
         on_gone=recorder.forget,
         on_recovered=recovery.recovered,
         on_went_back=recovery.went_back,

@@ -200,7 +200,6 @@ class Watches:
         queue: SchedulingQueue,
         metrics: Metrics,
         *,
-        wake: Callable[[], None],
         on_gone: Callable[[str], None],
         on_recovered: Callable[[], None] | None = None,
         on_went_back: Callable[[], None] | None = None,
@@ -221,16 +220,16 @@ class Watches:
             return Watch(credentials, resource, handler, metrics, **options)
 
         seconds = rejection_backoff_seconds
-        backoff = NodeBackoff(seconds, cache, queue, wake) if seconds else None
-        self.assigned = AssignedPodEvents(cache, queue, wake, metrics, on_gone, backoff)
-        nodes: Handler[Any] = NodeEvents(cache, queue, wake, metrics, backoff)
+        backoff = NodeBackoff(seconds, cache, queue) if seconds else None
+        self.assigned = AssignedPodEvents(cache, queue, metrics, on_gone, backoff)
+        nodes: Handler[Any] = NodeEvents(cache, queue, metrics, backoff)
         pods: Handler[Any] = self.assigned
         if shadow is not None:
             nodes, pods = ShadowNodes(shadow), shadow
         selector = _ASSIGNED if shadow is None else _NOT_ENDED
 
         def look_up(resource: Resource) -> Watch:
-            handler = ListerEvents(cache.listers.of(resource.type), resource.kind, queue, wake)
+            handler = ListerEvents(cache.listers.of(resource.type), resource.kind, queue)
             return watch(resource, handler, optional=not resource.rare)
 
         self._watches = [
@@ -247,11 +246,11 @@ class Watches:
         ]
         if queue.groups is not None:
             for resource in (POD_GROUPS, CRD_POD_GROUPS):
-                of_source = PodGroupEvents(queue, queue.groups, GroupSource(resource.api_version), wake, on_group_gone)
+                of_source = PodGroupEvents(queue, queue.groups, GroupSource(resource.api_version), on_group_gone)
                 name = f"{resource.plural}.{resource.group}"
                 self._watches.append(watch(resource, of_source, name=name))
         if scheduler_names:
-            handler = ForeignNominationEvents(queue, wake)
+            handler = ForeignNominationEvents(queue)
             selector = foreign_nominations_selector(scheduler_names)
             self._watches.append(
                 watch(PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)

@@ -44,6 +44,8 @@ class SchedulingQueue(QueueContents):
     An event, or a second that comes, moves at most `step` pods in one go; `flush` moves the others. For the same order
     of attempts as without steps, pop no pod while the queue `is_moving`. What events wait for their turn then take at
     most `kept_move_bytes`.
+
+    `wake` ends the sleep of whoever pops: all who give it something to do, here or in the cache, call it afterwards.
     """
 
     clock: Callable[[], float]
@@ -55,6 +57,7 @@ class SchedulingQueue(QueueContents):
     metrics: Metrics | None = None
     nominator: Nominator = field(default_factory=Nominator)
     groups: PodGroups | None = None
+    wake: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
         self._hint_maps = QueueingHintMaps(

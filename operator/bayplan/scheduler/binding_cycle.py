@@ -46,7 +46,6 @@ class BindingCycle:
     failures: FailureReporter
     metrics: Metrics
     dispatcher: Dispatcher
-    wake: Callable[[], None]
     clock: Callable[[], float]
     writes_node: bool = True
     _permits: PermitWaits = field(init=False)
@@ -83,7 +82,7 @@ class BindingCycle:
         if self._take(reserved):
             self._permits.forget(reserved)
             self._bind_failed(reserved, str(error) or type(error).__name__)
-            self.wake()
+            self.queue.wake()
 
     def stop(self) -> None:
         """End the waits before binds; the pods stay unbound, for whoever schedules next, and the writes done or not."""
@@ -123,7 +122,7 @@ class BindingCycle:
         node_name = self.cache.node_of(pod.uid)
         if node_name is not None and self.cache.is_assumed(pod.uid):
             self._free(pod, lambda: framework.run_unreserve({}, pod, node_name))
-        self.wake()
+        self.queue.wake()
 
     def pod_gone(self, uid: str) -> None:
         """End a pod's wait for Permit plugins or for its bind, as its deletion has begun; its room is free at once.
@@ -139,7 +138,7 @@ class BindingCycle:
         elif self._take(reserved):
             self._give_back(reserved)
             self.queue.done(uid)
-            self.wake()
+            self.queue.wake()
 
     def _permit_ended(self, reserved: Reserved, status: Status) -> None:
         """Bind a pod that its Permit plugins allow; one that they reject waits for an event that may help it."""
@@ -149,7 +148,7 @@ class BindingCycle:
             elif self._take(reserved):
                 self._give_back(reserved, wakes_itself=False)
                 self._return(reserved, rejection_of_node(status))
-                self.wake()
+                self.queue.wake()
         except Exception as error:  # noqa: BLE001  the event loop, which calls this, would only log it
             self.abandon(reserved, error)
 
@@ -159,7 +158,7 @@ class BindingCycle:
             self.dispatcher.submit(pod.uid, pod.namespace, partial(self._bind, reserved), pod.priority)
         elif self._take(reserved):
             self._bind_failed(reserved, "too many binds of the namespace wait for an answer of the API server")
-            self.wake()
+            self.queue.wake()
 
     async def _pre_bind(self, reserved: Reserved) -> None:
         uid = reserved.queued.uid
@@ -174,7 +173,7 @@ class BindingCycle:
         except EffectError as error:
             if self._take(reserved):
                 self._bind_failed(reserved, str(error))
-                self.wake()
+                self.queue.wake()
         except Exception as error:  # noqa: BLE001  a plugin's condition may raise anything
             self.abandon(reserved, error)
 
@@ -241,7 +240,7 @@ class BindingCycle:
             return
         finally:
             self._binding.discard(pod.uid)
-            self.wake()
+            self.queue.wake()
         if result is BindResult.BOUND:
             self._bound(reserved)
         elif result is BindResult.TAKEN:

@@ -34,7 +34,6 @@ class NodeEvents(Handler[Node]):
 
     cache: Cache
     queue: SchedulingQueue
-    wake: Callable[[], None]
     metrics: Metrics
     backoff: NodeBackoff | None = None
 
@@ -42,7 +41,7 @@ class NodeEvents(Handler[Node]):
         """A node appeared."""
         if self._set(node):
             self.queue.move_all(events.NODE_ADD, None, node)
-            self.wake()
+            self.queue.wake()
 
     def on_update(self, old: Node, new: Node) -> None:
         """A node changed; one move per kind of change, as kube-scheduler splits them."""
@@ -55,13 +54,13 @@ class NodeEvents(Handler[Node]):
         else:
             for event in node_changes(old, new):
                 self.queue.move_all(event, old, new)
-        self.wake()
+        self.queue.wake()
 
     def on_delete(self, node: Node) -> None:
         """A node went away."""
         self.cache.remove_node(node.metadata.name)
         self.queue.move_all(events.NODE_DELETE, node, None)
-        self.wake()
+        self.queue.wake()
 
     def _set(self, node: Node) -> bool:
         try:
@@ -81,7 +80,6 @@ class AssignedPodEvents(Handler[Pod]):
 
     cache: Cache
     queue: SchedulingQueue
-    wake: Callable[[], None]
     metrics: Metrics
     on_gone: Callable[[str], None]
     backoff: NodeBackoff | None = None
@@ -105,7 +103,7 @@ class AssignedPodEvents(Handler[Pod]):
             # It may have been scaled down while it was bound, which no watch tells of by itself.
             if assumed is not None and is_scaled_down(assumed, info):
                 self.queue.move_all(events.ASSIGNED_POD_SCALE_DOWN, assumed, info)
-            self.wake()
+            self.queue.wake()
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod on a node changed; one move per kind of change, as kube-scheduler splits them."""
@@ -121,7 +119,7 @@ class AssignedPodEvents(Handler[Pod]):
         for event in pod_changes(before, after, EventResource.ASSIGNED_POD):
             self.queue.move_all(event, before, after)
         if self.queue.has_ready():
-            self.wake()
+            self.queue.wake()
 
     def on_delete(self, pod: Pod) -> None:
         """A pod left its node, by deletion or by ending (the watch leaves finished pods out)."""
@@ -145,7 +143,7 @@ class AssignedPodEvents(Handler[Pod]):
         self.cache.remove_pod(pod.uid)
         self.on_gone(pod.uid)
         self.queue.move_all(events.ASSIGNED_POD_DELETE, pod, None)
-        self.wake()
+        self.queue.wake()
 
     def _set(self, pod: PodInfo) -> bool:
         try:
@@ -166,7 +164,6 @@ class ForeignNominationEvents(Handler[Pod]):
     """
 
     queue: SchedulingQueue
-    wake: Callable[[], None]
 
     def on_add(self, pod: Pod) -> None:
         """A nomination appeared, or its pod changed, perhaps its node."""
@@ -179,12 +176,12 @@ class ForeignNominationEvents(Handler[Pod]):
             return
         if pod.status.nominated_node_name:
             self.queue.nominate(info, pod.status.nominated_node_name)
-            self.wake()
+            self.queue.wake()
 
     def on_delete(self, pod: Pod) -> None:
         """The pod was bound, deleted, or is nominated no more."""
         self.queue.withdraw(pod.metadata.uid)
-        self.wake()
+        self.queue.wake()
 
 
 @dataclass(eq=False)
@@ -194,25 +191,24 @@ class PodGroupEvents(Handler[PodGroup]):
     queue: SchedulingQueue
     groups: PodGroups
     source: GroupSource
-    wake: Callable[[], None]
     on_gone: Callable[[str], None]
 
     def on_add(self, obj: PodGroup) -> None:
         """A group appeared or changed: how many start together, or what is said of it."""
         self.queue.set_group(read_pod_group(obj, self.source))
-        self.wake()
+        self.queue.wake()
 
     def on_delete(self, obj: PodGroup) -> None:
         """A group went away; its members wait for another of its name."""
         self.queue.remove_group(read_pod_group(obj, self.source).key)
         self.on_gone(obj.metadata.uid)
-        self.wake()
+        self.queue.wake()
 
     def on_synced(self) -> None:
         """All groups there were at the start are known, so the API server serves them."""
         if self.groups.serve(self.source):
             self.queue.regroup()
-            self.wake()
+            self.queue.wake()
 
 
 class ListerEvents(Generic[T]):
@@ -222,10 +218,9 @@ class ListerEvents(Generic[T]):
     ReplicaSet: these wake nobody.
     """
 
-    def __init__(self, lister: Lister[T], kind: str, queue: SchedulingQueue, wake: Callable[[], None]) -> None:
+    def __init__(self, lister: Lister[T], kind: str, queue: SchedulingQueue) -> None:
         self._lister = lister
         self._queue = queue
-        self._wake = wake
         resource = EventResource(kind) if kind in set(EventResource) else None
         self._add, self._update, self._delete = (
             None if resource is None else cluster_event(resource, action)
@@ -254,7 +249,7 @@ class ListerEvents(Generic[T]):
     def _notify(self, event: ClusterEvent | None, old: T | None, new: T | None) -> None:
         if event is not None:
             self._queue.move_all(event, old, new)
-            self._wake()
+            self._queue.wake()
 
 
 def foreign_nominations_selector(scheduler_names: Iterable[str]) -> str:

@@ -47,7 +47,6 @@ class NodeBackoff:
     seconds: float
     cache: Cache
     queue: SchedulingQueue
-    wake: Callable[[], None]
     later: Callable[[float, Callable[[], None]], None] = _call_later
     _bound: RecentlyUsed[str, bool] = field(default_factory=lambda: RecentlyUsed(REMEMBERED_PODS), init=False)
     _held: Counter[str] = field(default_factory=Counter, init=False)
@@ -89,7 +88,7 @@ class NodeBackoff:
         free = _with_taints(node, [each for each in node.spec.taints or () if each != TAINT])
         self.cache.set_node(free)
         self.queue.move_all(NODE_TAINT, node, free)
-        self.wake()
+        self.queue.wake()
 
 
 def _with_taints(node: Node, taints: list[Taint]) -> Node:

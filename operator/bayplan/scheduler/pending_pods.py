@@ -35,7 +35,6 @@ class PendingPodEvents:
 
     cache: Cache
     queue: SchedulingQueue
-    wake: Callable[[], None]
     metrics: Metrics
     profiles: frozenset[str]
     on_gone: Callable[[str], None] = lambda uid: None
@@ -82,7 +81,7 @@ class PendingPodEvents:
         self.queue.update(info)
         if begins_to_end:
             self.on_gone(uid)
-        self.wake()
+        self.queue.wake()
 
     def written(self, body: bytes) -> None:
         """The API server's answer to a write of ours on a pod: its newest version, taken while the pod waits."""
@@ -102,7 +101,7 @@ class PendingPodEvents:
         self.queue.delete(uid)
         self.on_gone(uid)
         if keeps_room:
-            self.wake()
+            self.queue.wake()
 
     def forget_versions(self) -> None:
         """Let whatever is heard from now on be news, in any version: etcd was restored from a backup."""

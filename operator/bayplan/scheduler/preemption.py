@@ -85,7 +85,6 @@ class PreemptionExecutor:
     metrics: Metrics
     reject_waiting: Callable[[str], bool]
     victim_gone: Callable[[str], None]
-    wake: Callable[[], None]
     refused: RefusedVictims = field(init=False)
     _ending: dict[str, asyncio.Task[Unended | None]] = field(default_factory=dict, init=False)
     _seen: set[str] = field(default_factory=set, init=False)
@@ -177,7 +176,7 @@ class PreemptionExecutor:
         kind = POD_GROUP_PREEMPTOR if cause.group_uid else POD_PREEMPTOR
         self.metrics.preemption_executed("error" if problem else "success", perf_counter() - started, kind)
         cause.conclude(problem)
-        self.wake()
+        self.queue.wake()
 
     def sweep(self) -> None:
         """Withdraw nominations to nodes that are gone, of pods in flight once they are back in the queue."""

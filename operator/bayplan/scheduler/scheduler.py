@@ -96,7 +96,7 @@ class Scheduler:
         """What was decided last, for whoever asks."""
         self._failures = FailureReporter(recorder, conditions, metrics, clock, self.decisions)
         self._binding = BindingCycle(
-            cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, news.set, clock, writes_node
+            cache, queue, engine.binder, recorder, self._failures, metrics, dispatcher, clock, writes_node
         )
         self.later = LaterExchanges(dispatcher)
         self.preemption = PreemptionExecutor(
@@ -108,7 +108,6 @@ class Scheduler:
             metrics=metrics,
             reject_waiting=self._binding.reject,
             victim_gone=victim_gone,
-            wake=news.set,
         )
         self.rounds = GroupRounds(self._attempts, self._follow_up, self._adopt, self.preemption.start_for_group)
 
