@@ -28,13 +28,14 @@ from bayplan.controller.reload import ConfigurationReload, ConfigurationSource
 from bayplan.controller.serving import Serving, build_serving
 from bayplan.controller.watches import Watches
 from bayplan.framework.nominator import Nominator
+from bayplan.framework.status import Exchange
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import STEP_PODS
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import namespace_of, resource_of, utc_now
 from bayplan.scheduler.dispatcher import Dispatcher
-from bayplan.scheduler.engines import EngineBuilder
+from bayplan.scheduler.engines import Engine, EngineBuilder
 from bayplan.scheduler.event_recorder import EventRecorder
 from bayplan.scheduler.pending_pods import PendingPodEvents
 from bayplan.scheduler.pod_group_reporter import PodGroupReporter
@@ -107,30 +108,16 @@ def build(
             configuration.leader_election, credentials, names, metrics, heeds_other_leases=heeds_other_leases
         )
     admit = _writes_nothing if is_shadow else None if leadership is None else leadership.admit
-    host = urlsplit(credentials.server).netloc
-
-    def on_request(method: str, code: str, seconds: float) -> None:
-        metrics.rest_request(method, code, host, seconds)
-        contact.requested(method, code, seconds)
-
-    def connect() -> ApiClient:
-        """Return a client with a rate limit of its own that tells of each request and of each wait for the limit."""
-        return make_client(
-            credentials,
-            qps=configuration.client_connection.qps,
-            burst=configuration.client_connection.burst,
-            on_request=on_request,
-            on_throttle=lambda method, seconds: metrics.throttle_seconds.observe(seconds, method, host),
-            on_forbidden=MissingRights().refused,
-            on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
-            has_unread_roles=contact.has_unread_roles,
-            admit=admit,
-        )
-
+    connect = partial(_client, make_client, credentials, configuration, metrics=metrics, contact=contact, admit=admit)
     # Events have a client of their own, as in kube-scheduler, and binds have their connections.
     client, events_client = connect(), connect()
     binds_client = client.twin()
     cache, nominator, news = Cache(), Nominator(), asyncio.Event()
+
+    def afterwards(exchange: Exchange) -> None:
+        # The scheduler is made later, of engines.
+        scheduler.later.perform(exchange)
+
     engines = EngineBuilder(
         cache=cache,
         nominator=nominator,
@@ -138,16 +125,11 @@ def build(
         admit=admit,
         metrics=metrics,
         clock=clock,
+        afterwards=afterwards,
         groups=None if is_shadow else PodGroups(cache),
     )
     engine = engines.build(configuration)
-    shadow = None
-    if is_shadow:
-        elsewhere = Cache()
-        elsewhere.listers = cache.listers
-        other = replace(engines, cache=elsewhere, nominator=Nominator(), metrics=Metrics()).build(configuration)
-        shadow = Shadow(World(cache, engine), World(elsewhere, other), nominator, metrics, clock)
-        metrics.registry.register(AtScrape(lambda: shadow_metrics(shadow)))
+    shadow = _shadow(engines, engine, configuration, metrics) if is_shadow else None
     queue = SchedulingQueue(
         clock=clock,
         settings=engine.queue,
@@ -189,6 +171,7 @@ def build(
         metrics=metrics,
         victim_gone=watches.assigned.gone_by_answer,
         writes_node=configuration.feature_gates.enabled("NominatedNodeNameForExpectation"),
+        on_round=group_reporter.report,
         news=news,
         clock=clock,
     )
@@ -203,10 +186,7 @@ def build(
     operator = OperatorThread(names, KopfSessions(credentials), take=pending.watched, on_list=intake_list.ask_for_fill)
     # These are connected late, because they call parts that are made after them.
     pending.on_gone = scheduler.pod_gone
-    scheduler.rounds.on_round = group_reporter.report
-    engines.afterwards.perform = scheduler.later.perform
     recovery.connect(watches, intake_list, operator, pending)
-
     reload = ConfigurationReload(
         source=source,
         configuration=configuration,
@@ -251,3 +231,48 @@ def build(
         ),
         shadow=shadow,
     )
+
+
+def _client(
+    make_client: Callable[..., ApiClient],
+    credentials: Credentials,
+    configuration: SchedulerConfiguration,
+    *,
+    metrics: SchedulerMetrics,
+    contact: ServerContact,
+    admit: Callable[[], float] | None,
+) -> ApiClient:
+    """Return a client with a rate limit of its own that tells of each request and of each wait for the limit."""
+    host = urlsplit(credentials.server).netloc
+
+    def on_request(method: str, code: str, seconds: float) -> None:
+        metrics.rest_request(method, code, host, seconds)
+        contact.requested(method, code, seconds)
+
+    return make_client(
+        credentials,
+        qps=configuration.client_connection.qps,
+        burst=configuration.client_connection.burst,
+        on_request=on_request,
+        on_throttle=lambda method, seconds: metrics.throttle_seconds.observe(seconds, method, host),
+        on_forbidden=MissingRights().refused,
+        on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
+        has_unread_roles=contact.has_unread_roles,
+        admit=admit,
+    )
+
+
+def _shadow(
+    engines: EngineBuilder, engine: Engine, configuration: SchedulerConfiguration, metrics: SchedulerMetrics
+) -> Shadow:
+    """Return what decides in two worlds: the one that is watched, and one where its own choices count."""
+    elsewhere = Cache()
+    elsewhere.listers = engines.cache.listers
+    others = replace(
+        engines, cache=elsewhere, nominator=Nominator(), metrics=Metrics(), afterwards=lambda exchange: None
+    )
+    other = others.build(configuration)
+    worlds = World(engines.cache, engine), World(elsewhere, other)
+    shadow = Shadow(*worlds, engines.nominator, metrics, engines.clock)
+    metrics.registry.register(AtScrape(lambda: shadow_metrics(shadow)))
+    return shadow

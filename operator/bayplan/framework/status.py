@@ -211,11 +211,8 @@ class Exchange:
     waits: bool = False
 
 
-class Afterwards:
-    """Takes exchanges that no bind waits for, from plugins at any time; who owns the plugins sets `perform`."""
-
-    def __init__(self, perform: Callable[[Exchange], None] = lambda exchange: None) -> None:
-        self.perform = perform
+Afterwards = Callable[[Exchange], None]
+"""Takes exchanges that no bind waits for, from plugins at any time."""
 
 
 class ResourceScore(msgspec.Struct, frozen=True, rename="camel", gc=False):

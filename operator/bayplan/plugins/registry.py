@@ -74,7 +74,7 @@ class Handle:
     nominator: Nominator = field(default_factory=Nominator)
     waiting_pods: WaitingPods = field(default_factory=WaitingPods)
     """The pods that Permit plugins have wait, to be allowed or rejected."""
-    afterwards: Afterwards = field(default_factory=Afterwards)
+    afterwards: Afterwards = lambda exchange: None
     """Who performs what plugins write while no pod is bound."""
     clock: Callable[[], float] = time.time
     """Seconds since the epoch."""
@@ -170,7 +170,7 @@ def build_frameworks(
     clock: Callable[[], float] = time.time,
     *,
     waiting_pods: WaitingPods | None = None,
-    afterwards: Afterwards | None = None,
+    afterwards: Afterwards = lambda exchange: None,
     metrics: Metrics | None = None,
     groups: PodGroups | None = None,
 ) -> dict[str, Framework]:
@@ -189,7 +189,7 @@ def build_frameworks(
         listers or Listers(),
         nominator or Nominator(),
         WaitingPods() if waiting_pods is None else waiting_pods,
-        Afterwards() if afterwards is None else afterwards,
+        afterwards,
         clock=clock,
         gates=configuration.feature_gates,
         groups=groups,

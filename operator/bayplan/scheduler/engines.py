@@ -42,7 +42,7 @@ class Engine:
 class EngineBuilder:
     """Makes engines that share cache, nominations and waiting pods; nothing of an engine that is not used stays.
 
-    `admit` is asked at the moment before a write, as in ApiClient; `clock` is the queue's.
+    `admit` is asked at the moment before a write, as in ApiClient; `clock` is the queue's, `afterwards` a Handle's.
     """
 
     cache: Cache
@@ -51,9 +51,9 @@ class EngineBuilder:
     admit: Callable[[], float] | None
     metrics: Metrics
     clock: Callable[[], float]
+    afterwards: Afterwards
     groups: PodGroups | None = None
     waiting_pods: WaitingPods = field(default_factory=WaitingPods, init=False)
-    afterwards: Afterwards = field(default_factory=Afterwards, init=False)
 
     def build(self, configuration: SchedulerConfiguration) -> Engine:
         """Make the engine of a configuration; what its plugins look up becomes wanted of the cache's listers.

@@ -10,6 +10,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.filter_round import FilterError
 from bayplan.framework.runtime import Framework
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queued_pod_group import QueuedPodGroup
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -25,6 +26,7 @@ from bayplan.scheduler.extender.wire import ExtenderError
 from bayplan.scheduler.failure_reporter import FailureReporter
 from bayplan.scheduler.group_attempts import GroupRounds
 from bayplan.scheduler.pod_conditions import PodConditions
+from bayplan.scheduler.pod_group_round import RoundResult
 from bayplan.scheduler.pre_bind import LaterExchanges
 from bayplan.scheduler.preemption import PreemptionExecutor
 from bayplan.scheduler.recent_decisions import RecentDecisions
@@ -52,7 +54,7 @@ class Scheduler:
     Decisions are serial and pure; binds run at the same time. Everything happens on one event loop, so cache and queue
     need no locks. Whoever changes cache or queue sets `news`, which ends the loop's sleep. `clock` is the queue's, in
     seconds. `victim_gone` receives the UID of victims that were gone with the API server's answer, `writes_node` is
-    BindingCycle's.
+    BindingCycle's and `on_round` that of GroupRounds.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class Scheduler:
         news: asyncio.Event,
         victim_gone: Callable[[str], None],
         writes_node: bool = True,
+        on_round: Callable[[PodGroup, RoundResult], None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.cache = cache
@@ -109,7 +112,9 @@ class Scheduler:
             reject_waiting=self._binding.reject,
             victim_gone=victim_gone,
         )
-        self.rounds = GroupRounds(self._attempts, self._follow_up, self._adopt, self.preemption.start_for_group)
+        self.rounds = GroupRounds(
+            self._attempts, self._follow_up, self._adopt, self.preemption.start_for_group, on_round
+        )
 
     @property
     def frameworks(self) -> Mapping[str, Framework]:

@@ -22,7 +22,6 @@ from bayplan.framework.cluster_event import (
     node_changes,
 )
 from bayplan.framework.nominator import Nominator
-from bayplan.framework.status import Afterwards
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.queued_pod_group import QueuedPodGroup
@@ -97,7 +96,7 @@ class Simulator:
             self.cache.listers,
             nominator,
             lambda: self._moment,
-            afterwards=Afterwards(lambda exchange: self._effects.changing_claims(exchange.assume)),
+            afterwards=lambda exchange: self._effects.changing_claims(exchange.assume),
             groups=self.groups,
         )
         self._now = 0.0

@@ -13,7 +13,7 @@ from bayplan.api.objects import PodResourceClaim, PodResourceClaimStatus
 from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration
-from bayplan.framework.status import Afterwards, EffectError, Notice
+from bayplan.framework.status import EffectError, Notice
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
 from bayplan.scheduler.cycle import SchedulingCycle
@@ -66,7 +66,7 @@ class DeviceWorld(World):
             listers,
             self.nominator,
             clock,
-            afterwards=Afterwards(self.later.append),
+            afterwards=self.later.append,
             metrics=self.metrics,
         )
         (self.framework,) = made.values()

@@ -21,7 +21,7 @@ from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import LessOfResource
 from bayplan.explain.trace import trace_of
 from bayplan.framework.plugin_calls import PluginCalls
-from bayplan.framework.status import Afterwards, Code
+from bayplan.framework.status import Code
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
 from bayplan.plugins.extended_resources import ExtendedResources
@@ -159,7 +159,7 @@ def test_a_search_ends_after_the_filter_timeout_if_that_is_less_than_an_attempt_
         NodeIndex(nodes),
         ClaimCache.shared(listers),
         ExtendedResources(listers),
-        afterwards=Afterwards(),
+        afterwards=lambda exchange: None,
         clock=lambda: 0.0,
         cpu_clock=lambda: next(ticks) * 0.02,
         calls=PluginCalls(),

@@ -119,7 +119,7 @@ class Reservations:
         """Have the claim that stands for the pod's extended resources go, and its devices be free."""
         about = f"delete claim {key_of(claim.metadata)}"
         begin, assume = partial(delete, claim, pod), partial(self._cache.forget, claim)
-        self._afterwards.perform(Exchange(begin, assume, about))
+        self._afterwards(Exchange(begin, assume, about))
 
     def exchange(self, pod: PodInfo, node_name: str) -> Exchange | None:
         """Return what is to be done before the pod is bound."""
@@ -274,4 +274,4 @@ class Reservations:
         self, doing: str, claim: ResourceClaim, begin: Callable[[], Conversation], becomes: ResourceClaim
     ) -> None:
         about = f"{doing} claim {key_of(claim.metadata)}"
-        self._afterwards.perform(Exchange(begin, partial(self._cache.assume, becomes), about))
+        self._afterwards(Exchange(begin, partial(self._cache.assume, becomes), about))
