@@ -18,6 +18,7 @@ from bayplan.plugins.preemption.victims import VictimUnit, in_order_of_sparing, 
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.attempt import MemberResult
 from bayplan.scheduler.cycle import SchedulingCycle
+from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 from bayplan.scheduler.pod_group_round import GroupPreemption, PodGroupRound, RoundResult, RoundStatus
 
@@ -151,13 +152,13 @@ class PodGroupPreemption:
         trial = self._trial(emptied, cycle)
         try:
             result = yield from _result_of(trial)
-            placed = [each for each in result.members if each.placement is not None]
+            placed = [(each, each.placement) for each in result.members if each.placement is not None]
             if result.status is not RoundStatus.SCHEDULED or not placed:
                 return self._none(result.message)
             ended = yield from _Sparing(emptied, cycle, placed).run(in_order_of_sparing(units, plugin.budgets))
         finally:
             trial.undo()
-        nodes = {each.queued.uid: each.placement.node_name for each in placed if each.placement is not None}
+        nodes = {member.queued.uid: placement.node_name for member, placement in placed}
         return self._chosen(nodes, ended, plugin)
 
     def _chosen(self, nodes: dict[str, str], ended: list[VictimUnit], plugin: DefaultPreemption) -> GroupPreemption:
@@ -181,28 +182,31 @@ class PodGroupPreemption:
         return others
 
 
+_Placed = tuple[MemberResult, Placement]
+
+
 @dataclass(eq=False)
 class _Sparing:
     """Gives units back to nodes on which a group is `placed`, unless a member then fails on its node."""
 
     emptied: Cache
     cycle: SchedulingCycle
-    placed: Sequence[MemberResult]
-    _by_row: dict[int, list[MemberResult]] = field(default_factory=dict, init=False)
+    placed: Sequence[_Placed]
+    _by_row: dict[int, list[_Placed]] = field(default_factory=dict, init=False)
     _is_local: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
-        for member in self.placed:
-            row = self.emptied.nodes.row(_node_of(member))
+        for each in self.placed:
+            row = self.emptied.nodes.row(each[1].node_name)
             assert row is not None
-            self._by_row.setdefault(row, []).append(member)
+            self._by_row.setdefault(row, []).append(each)
 
     def run(self, units: Sequence[VictimUnit]) -> Generator[None, None, list[VictimUnit]]:
         """Yield now and then, and return those that cannot stay.
 
         Where one fails, half as many are tried at once, and where all stay twice as many.
         """
-        self._is_local = all(self.cycle.looks_at_one_node(each.pod, each.framework) for each in self.placed)
+        self._is_local = all(self.cycle.looks_at_one_node(member.pod, member.framework) for member, _ in self.placed)
         if self._is_local:
             units = [unit for unit in units if any(row in self._by_row for row in unit.rows)]
         ended: list[VictimUnit] = []
@@ -230,13 +234,15 @@ class _Sparing:
         asked = self.placed
         if self._is_local:
             rows = {row for unit in units for row in unit.rows if row in self._by_row}
-            asked = [member for row in rows for member in self._by_row[row]]
-        for member in reversed(asked):
-            _lift(member, self.emptied)
+            asked = [each for row in rows for each in self._by_row[row]]
+        for member, placement in reversed(asked):
+            member.framework.run_unreserve(placement.state, member.pod, placement.node_name)
+            self.emptied.forget_pod(member.queued.uid)
         fit = True
-        for number, member in enumerate(asked):
-            fit = fit and self.cycle.fits(member.pod, member.framework, _node_of(member))
-            _set_down(member, self.emptied)
+        for number, (member, placement) in enumerate(asked):
+            fit = fit and self.cycle.fits(member.pod, member.framework, placement.node_name)
+            self.emptied.assume_pod(member.pod, placement.node_name)
+            member.framework.run_reserve(placement.state, member.pod, placement.node_name)
             if number % _MEMBERS_AT_ONCE == 0:
                 yield
         return fit
@@ -246,19 +252,3 @@ def _result_of(trial: PodGroupRound) -> Generator[None, None, RoundResult]:
     while (result := trial.step()) is None:
         yield
     return result
-
-
-def _node_of(member: MemberResult) -> str:
-    return "" if member.placement is None else member.placement.node_name
-
-
-def _lift(member: MemberResult, emptied: Cache) -> None:
-    if member.placement is not None:
-        member.framework.run_unreserve(member.placement.state, member.pod, member.placement.node_name)
-        emptied.forget_pod(member.queued.uid)
-
-
-def _set_down(member: MemberResult, emptied: Cache) -> None:
-    if member.placement is not None:
-        emptied.assume_pod(member.pod, member.placement.node_name)
-        member.framework.run_reserve(member.placement.state, member.pod, member.placement.node_name)
