@@ -76,7 +76,8 @@ ZONES = [make_node(f"n{i}", labels={"zone": "ab"[i % 2], "disk": f"d{i}"}) for i
             ZONES,
             [],
             make_pod(node_selector={"disk": "nvme"}),
-            "NodeAffinity: label disk In nvme asked; values in the cluster: d0, d1, d2 and d3",
+            "NodeAffinity: label disk In nvme asked; "
+            "values in the cluster: d0, d1, d2 and d3, but on these nodes none that fits",
             id="nodeSelector",
         ),
         pytest.param(
@@ -222,10 +223,13 @@ def test_nodes_that_lack_a_label_are_told_apart_from_those_with_another_value():
     nodes = [make_node("n1", labels={"gpu": "true"}, cpu=1), make_node("n2"), make_node("n3", labels={"gpu": "no"})]
     text = Scene(nodes).text(make_pod(cpu=2, node_selector={"gpu": "true"}))
     assert (
-        "  1 node: NodeAffinity: label gpu In true asked, which these nodes lack; "
-        "values in the cluster: no and true (n2)" in text
+        "  1 node: NodeAffinity: label gpu In true asked; values in the cluster: no and true, "
+        "but these nodes lack the label (n2)" in text
     )
-    assert "  1 node: NodeAffinity: label gpu In true asked; values in the cluster: no and true (n3)" in text
+    assert (
+        "  1 node: NodeAffinity: label gpu In true asked; values in the cluster: no and true, "
+        "but on these nodes none that fits (n3)" in text
+    )
 
 
 def test_nodes_that_a_daemon_is_not_pinned_to_say_where_it_is_pinned_to():

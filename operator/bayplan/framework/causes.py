@@ -117,8 +117,8 @@ class LabelMismatch(msgspec.Struct, frozen=True, rename="camel", tag="label", ta
         asked = f"{shown(self.key)} {shown(self.operator)} {self.asked}".rstrip()
         if not self.there_are.first:
             return f"label {asked} asked, no node has it"
-        lack = ", which these nodes lack" if self.lack else ""
-        return f"label {asked} asked{lack}; values in the cluster: {self.there_are}"
+        here = "but these nodes lack the label" if self.lack else "but on these nodes none that fits"
+        return f"label {asked} asked; values in the cluster: {self.there_are}, {here}"
 
 
 class Pinned(msgspec.Struct, frozen=True, rename="camel", tag="pinned", tag_field="kind"):
