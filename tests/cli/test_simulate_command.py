@@ -60,9 +60,12 @@ def test_a_summary_is_the_end_of_the_table_alone(simulate):
     assert summary.split("in ")[0] in table
     assert "Nodes: 2 of 2 in use" in summary
     assert summary.startswith("RESOURCE")
-    assert len(simulate("--cluster", CLUSTER, "--explain", "-o", "summary")[1].splitlines()) == len(
-        summary.splitlines()
-    )
+
+
+def test_a_summary_is_not_explained(simulate):
+    code, out, err = simulate("--cluster", CLUSTER, "--explain", "-o", "summary")
+    assert (code, out) == (2, "")
+    assert "--explain explains each pod, of which -o summary tells nothing: give one of them." in err
 
 
 def test_a_claim_whose_storage_class_is_missing_is_explained_by_the_names_of_both(simulate, tmp_path):

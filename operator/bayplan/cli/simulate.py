@@ -109,6 +109,8 @@ def simulate(flags: SimulateFlags) -> None:
 
     if flags.explain and len(flags.config) > 1:
         raise click.UsageError("--explain explains what one configuration does: give one --config.")
+    if flags.explain and flags.output == "summary":
+        raise click.UsageError("--explain explains each pod, of which -o summary tells nothing: give one of them.")
     if flags.only and not flags.repack:
         raise click.UsageError("--only is about --repack: give both.")
     if flags.as_scheduler and not flags.add:

@@ -57,7 +57,7 @@ def decide(given: SimulationInput, *, explain: bool, output: str) -> Report:
         text = f"{counted(pods, 'pod')} on {counted(nodes, 'node')} are more than {MAX_VERDICTS} verdicts"
         raise InputError(f"--explain: {text}; give fewer pods")
     if is_table:
-        simulator.reader = explaining(simulator.cache.nodes) if explain and not is_summary else scoring
+        simulator.reader = explaining(simulator.cache.nodes) if explain else scoring
     elif explain:
         simulator.reader = tracing(simulator.cache.nodes)
     explained, alike = ExplainedAttempts(), AlikePods()
@@ -71,7 +71,7 @@ def decide(given: SimulationInput, *, explain: bool, output: str) -> Report:
         for each in steps:
             if is_table:
                 rows.append(pod_row(each))
-                if alike.is_first(each.pod, rows[-1]) and not is_summary:
+                if alike.is_first(each.pod, rows[-1]):
                     _print_explanation(each)
     except ExplanationTooLargeError as error:
         raise InputError(f"--explain: {error}; give fewer pods or nodes, or leave it out") from None
