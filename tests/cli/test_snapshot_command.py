@@ -136,11 +136,13 @@ def test_a_file_that_cannot_be_written_is_one_line(snapshot, tmp_path, name, why
     assert why in line
 
 
-def test_a_kubeconfig_that_is_wrong_is_wrong_input(capfd, tmp_path):
+@pytest.mark.parametrize(
+    "command", ["snapshot -o -", "trace record -o -", "doctor", "explain shop/web", "queue", "run"]
+)
+def test_a_kubeconfig_that_is_missing_is_wrong_input_and_told_alike_by_every_command(capfd, tmp_path, command):
     with pytest.raises(SystemExit) as ended:
-        main(["snapshot", "--kubeconfig", str(tmp_path / "none"), "-o", "-"])
-    assert ended.value.code == 2
-    assert capfd.readouterr().err.startswith("bayplan: kubeconfig not found")
+        main([*command.split(), "--kubeconfig", str(tmp_path / "none")])
+    assert (ended.value.code, capfd.readouterr().err) == (2, f"kubeconfig not found: {tmp_path / 'none'}\n")
 
 
 @pytest.mark.parametrize("command", [["snapshot"], ["trace", "record", "--duration", "5s"]])
@@ -155,9 +157,7 @@ def test_an_api_server_that_is_not_there_is_told_at_once(capfd, tmp_path, monkey
         main([*command, "--kubeconfig", str(tmp_path / "kubeconfig"), "--master", "http://127.0.0.1:1", "-o", "-"])
     assert ended.value.code == 1
     (line,) = capfd.readouterr().err.splitlines()
-    assert line.removeprefix("bayplan: ").startswith(
-        "the API server at http://127.0.0.1:1 does not answer: GET /version: "
-    )
+    assert line.startswith("the API server at http://127.0.0.1:1 does not answer: GET /version: ")
 
 
 def test_labels_are_kept_in_redacted_files_alone(snapshot):

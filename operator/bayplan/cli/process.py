@@ -126,12 +126,9 @@ def answer_or_end(question: Coroutine[Any, Any, Any], kind: type | None = None) 
     try:
         answer = asyncio.run(question)
         return answer if kind is None else msgspec.json.decode(answer, type=kind)
-    except ClientError as error:
+    except (ClientError, CredentialsError) as error:
         tell_line(str(error))
-        code = BAD_INPUT if isinstance(error, CannotLogInError) else FAILED
-    except CredentialsError as error:
-        tell_line(f"bayplan: {error}")
-        code = BAD_INPUT
+        code = BAD_INPUT if isinstance(error, CannotLogInError | CredentialsError) else FAILED
     except msgspec.ValidationError as error:
         tell_line(f"the scheduler is of another version, its answer is not understood: {error}; try -o json")
     sys.exit(code)

@@ -125,7 +125,7 @@ def serve(
     try:
         uvloop.run(schedule())
     except CredentialsError as error:
-        tell_line(f"bayplan: {error}")
+        tell_line(str(error))
         raise Exit(BAD_INPUT) from None
     except OSError as error:
         tell_line(f"bayplan: {error.filename or 'cannot start'}: {error.strerror or error}")
