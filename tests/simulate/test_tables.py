@@ -137,6 +137,17 @@ def test_nodes_that_hold_more_than_they_offer_are_counted_and_no_packing_has_to_
     assert "Nodes: 1 of 3 in use, 1 overcommitted; no packing that fits needs fewer than 3\n" in text
 
 
+def test_amounts_that_are_counted_in_part_are_told_as_the_least_there_is():
+    nodes = [make_node(f"n{i}", cpu=4, memory="200Pi") for i in range(2)]
+    _, report = decided(make_pod("p", cpu=1, memory="1Gi"), nodes=nodes)
+    rows = printed(lambda p: print_summary(p, report.summary), terminal=False).splitlines()
+    assert [row.split(maxsplit=1)[1] for row in rows if row.startswith("memory")] == [
+        "1.0 GiB  at least 134,217,728.0 GiB       -                -"
+    ]
+    assert report.summary.allocation["memory"].at_least is True
+    assert "at least" not in next(row for row in rows if row.startswith("cpu"))
+
+
 def test_nodes_that_are_full_hold_no_more_than_they_offer():
     _, report = decided(make_pod("all", node="n1", cpu=4), nodes=[make_node("n1", cpu=4, pods=1)])
     assert report.summary.overcommitted_nodes == 0

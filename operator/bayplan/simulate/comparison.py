@@ -13,7 +13,7 @@ from bayplan.shown_text import natural_key
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.repack import repack_lines
 from bayplan.simulate.report import Compared, Comparison, MovedPod, Report
-from bayplan.simulate.tables import Column, Printer, Row, amount
+from bayplan.simulate.tables import Column, Printer, Row, amount_of
 
 PodKey = tuple[str, str]
 """Namespace and name of a pod."""
@@ -120,8 +120,8 @@ def _rows(reports: Sequence[Report]) -> Iterator[tuple[str, Sequence[str]]]:
         if name == PODS or not of_first.allocatable:
             continue
         uses = [report.summary.allocation[name] for report in reports]
-        yield f"{name} stranded", [amount(name, use.stranded) for use in uses]
-        yield f"{name} free on one node", [amount(name, use.largest_free) for use in uses]
+        yield f"{name} stranded", [amount_of(name, use, use.stranded) for use in uses]
+        yield f"{name} free on one node", [amount_of(name, use, use.largest_free) for use in uses]
 
 
 def _print_moved(printer: Printer, letters: Sequence[str], moved: Sequence[MovedPod]) -> None:

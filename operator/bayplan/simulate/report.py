@@ -13,6 +13,7 @@ from msgspec import UNSET, UnsetType
 from bayplan.api.claim_objects import DeviceAllocationConfiguration, DeviceRequestAllocationResult
 from bayplan.api.meta_objects import Struct, format_time
 from bayplan.api.objects import NodeSelector
+from bayplan.api.quantity import MAX_AMOUNT
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.packing import Packing, fewest_for_sizes
 from bayplan.cache.resources import PODS, PodRequests
@@ -109,6 +110,8 @@ class Allocation(_Reported):
     """Free on nodes where another resource is full: less of it is free there than an average pod asks for."""
     largest_free: int
     """Most that is free on one node which takes another pod: what a pod that asks for more finds nowhere."""
+    at_least: bool | UnsetType = UNSET
+    """There and true where a node has, or its pods ask for, MAX_AMOUNT or more: what is beyond that is not counted."""
 
 
 class Summary(_Reported):
@@ -288,6 +291,7 @@ def cluster_use(nodes: NodeTable, by_devices: Collection[str] = ()) -> ClusterUs
             allocatable_in_use=sum(compress(offered, in_use)),
             stranded=stranded[name],
             largest_free=largest_free[name],
+            at_least=max((*offered, *requested), default=0) >= MAX_AMOUNT or UNSET,
         )
     shapes: Counter[tuple[int, frozenset[str]]] = Counter()
     by_id: dict[int, PodRequests] = {}

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from bayplan.api.meta_objects import controller_of
+from bayplan.api.quantity import MAX_AMOUNT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY
 from bayplan.explain.explanation import Explanation, lines
@@ -226,11 +227,17 @@ def _counts(*counts: tuple[int, str]) -> list[str]:
 def _use_row(name: str, use: Allocation) -> Row:
     return (
         name,
-        amount(name, use.requested),
-        amount(name, use.allocatable),
-        percent(use.requested, use.allocatable),
-        percent(use.requested_in_use, use.allocatable_in_use),
+        amount_of(name, use, use.requested),
+        amount_of(name, use, use.allocatable),
+        percent(use.requested, use.allocatable) if use.at_least is UNSET else "-",
+        percent(use.requested_in_use, use.allocatable_in_use) if use.at_least is UNSET else "-",
     )
+
+
+def amount_of(name: str, use: Allocation, value: int) -> str:
+    """One of the amounts of `use`, as it is shown; it says where there may be more than was counted."""
+    bound = "at least " if use.at_least is not UNSET and value >= MAX_AMOUNT else ""
+    return bound + amount(name, value)
 
 
 def amount(name: str, value: int) -> str:
