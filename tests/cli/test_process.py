@@ -50,7 +50,7 @@ _END_SCENE = """
 import logging
 from bayplan.cli.process import end_process
 from bayplan.logs.formats import LoggingFormat
-from bayplan.logs.setup import set_up_logging, write_aside
+from bayplan.logs.line_writer import set_up_logging, write_aside
 
 set_up_logging(LoggingFormat.TEXT, 0)
 write_aside()

@@ -6,7 +6,7 @@ import warnings
 import pytest
 
 from bayplan.logs.formats import V2, V5, LoggingFormat
-from bayplan.logs.setup import set_up_logging, write_aside
+from bayplan.logs.line_writer import set_up_logging, write_aside
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from bayplan.cli.flags import command, flag_values
 from bayplan.cli.process import return_large_blocks
 from bayplan.cli.run_flags import AcceptedFlags, DeprecatedFlags, LeaderElectionFlags, LogFlags, RunFlags
 from bayplan.logs.formats import LoggingFormat
-from bayplan.logs.setup import set_up_logging
+from bayplan.logs.line_writer import set_up_logging
 from bayplan.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
 
 

@@ -24,7 +24,7 @@ from bayplan.controller.app import App
 from bayplan.controller.build import build
 from bayplan.controller.operator_thread import DEFAULT_SCHEDULER
 from bayplan.controller.reload import ConfigurationSource, own_pod
-from bayplan.logs.setup import write_aside
+from bayplan.logs.line_writer import write_aside
 from bayplan.scheduler.shadow import shadow_configuration
 from bayplan.server.options import ServingOptions
 
