@@ -3,7 +3,7 @@ from datetime import timedelta
 import pytest
 
 from bayplan.cli import main
-from bayplan.cli.run_flags import LeaderElectionFlags
+from bayplan.cli.run import LeaderElectionFlags
 from bayplan.config.connections import LeaderElection
 from bayplan.config.errors import ConfigurationError
 

@@ -15,7 +15,7 @@ from bayplan.api.errors import CredentialsError
 from bayplan.cli import BAD_INPUT, FAILED, tell_line
 from bayplan.cli.config import load_checked, without_effect
 from bayplan.cli.process import end_process
-from bayplan.cli.run_flags import DeprecatedFlags, LeaderElectionFlags, RunFlags
+from bayplan.cli.run import DeprecatedFlags, LeaderElectionFlags, RunFlags
 from bayplan.config.convert import to_effective_yaml
 from bayplan.config.document import WatchedFile
 from bayplan.config.errors import ConfigurationError, FieldWarning, forbidden, line_of
