@@ -9,7 +9,7 @@ from tests.doctor.patients import GPU, budget, configuration, found, nodes, runn
 
 from bayplan.api.objects import Condition, PodAffinity, PodAffinityTerm, Toleration, WeightedPodAffinityTerm
 from bayplan.config.types import PodTopologySpreadDefaulting, ScoringStrategyType
-from bayplan.doctor.rights import missing_rights
+from bayplan.doctor.surroundings import missing_rights
 
 MIB = 2**20
 CLAIMS = "resourceclaims.resource.k8s.io"

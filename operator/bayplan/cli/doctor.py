@@ -93,7 +93,7 @@ def _rights(source: ClusterFlags, configuration: "SchedulerConfiguration") -> "l
     from bayplan.api.client import ApiClient  # noqa: PLC0415
     from bayplan.api.credentials import load_credentials  # noqa: PLC0415
     from bayplan.api.errors import AmbiguousError, UnreachableError  # noqa: PLC0415
-    from bayplan.doctor.rights import PATH, missing_rights  # noqa: PLC0415
+    from bayplan.doctor.surroundings import PATH, missing_rights  # noqa: PLC0415
 
     async def asked() -> "list[Finding]":
         api = ApiClient(load_credentials(source.kubeconfig, source.context, master=source.master), qps=20, burst=20)
