@@ -36,7 +36,7 @@ WRITING = [
 
 @pytest.fixture(scope="module")
 def preloaded():
-    modules = ("config.load", "doctor.checkup", "plan.plan", "replay.replay", "simulate.simulator", "web.serve")
+    modules = ("config.load", "doctor.checkup", "plan.goals", "replay.replay", "simulate.simulator", "web.serve")
     with Preloaded("bayplan.cli", *(f"bayplan.{module}" for module in modules), "rich.progress") as preloaded:
         yield preloaded
 

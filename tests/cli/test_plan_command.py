@@ -103,7 +103,8 @@ def test_a_goal_that_is_not_reached_is_exit_code_3_with_what_is_in_the_way(plan)
 
 
 def test_of_very_many_obstacles_some_are_told():
-    from bayplan.plan.plan import Obstacle, Plan, print_plan
+    from bayplan.plan.goals import Plan, print_plan
+    from bayplan.plan.rehearsal import Obstacle
     from bayplan.simulate.tables import Printer
 
     obstacles = [Obstacle("n", "default", f"p{number}", "u", "stays") for number in range(25)]

@@ -48,8 +48,7 @@ def plan(goal: _Goal, source: ClusterFlags) -> None:
 
     Exit codes: 0 the goal is reached, 1 the cluster cannot be read, 2 wrong input, 3 the goal is not reached.
     """
-    from bayplan.plan.goals import fewer, fit, free  # noqa: PLC0415
-    from bayplan.plan.plan import print_plan  # noqa: PLC0415
+    from bayplan.plan.goals import fewer, fit, free, print_plan  # noqa: PLC0415
     from bayplan.plan.rehearsal import Rehearsal  # noqa: PLC0415
     from bayplan.simulate.changes import Changes, missing  # noqa: PLC0415
     from bayplan.simulate.input_files import is_file  # noqa: PLC0415

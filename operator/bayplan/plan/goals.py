@@ -1,23 +1,44 @@
-"""What a plan can be asked for: a node that is free, a pod that fits, fewer nodes in use."""
+"""What a plan can be asked for: a node that is free, a pod that fits, fewer nodes in use; and how it is told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import numpy as np
 
 from bayplan.cache.packing import Packing
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
-from bayplan.plan.plan import Move, Obstacle, Plan
-from bayplan.plan.rehearsal import Rehearsal
+from bayplan.plan.rehearsal import Move, Obstacle, Rehearsal, Told
 from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.shown_text import counted, natural_key
 from bayplan.simulate.simulator import Simulator
+from bayplan.simulate.tables import Column, Printer
 
 MOST_TRIED: Final = 50
 """So many nodes are tried for a pod, and so many choices of nodes to empty; each takes as long as its moves."""
 MOST_EXAMINED: Final = 1_000
 """So many nodes are asked whether a pod would fit without others."""
+
+
+class Plan(Told):
+    """Moves that bring a goal about, in the order in which they are to be made; nothing of it is done.
+
+    Whoever carries it out closes the nodes of `cordon`, evicts one pod after the other, each once the one before runs
+    elsewhere, and opens those of `uncordon` again.
+    """
+
+    goal: str
+    reached: bool
+    nodes_in_use_before: int
+    nodes_in_use: int
+    """Once all moves are made."""
+    cordon: list[str] = msgspec.field(default_factory=list)
+    moves: list[Move] = msgspec.field(default_factory=list)
+    uncordon: list[str] = msgspec.field(default_factory=list)
+    fits_on: str | None = None
+    """With `--fit`: the node that the pod gets."""
+    obstacles: list[Obstacle] = msgspec.field(default_factory=list)
 
 
 def free(rehearsal: Rehearsal, nodes: Sequence[str]) -> Plan:
@@ -162,3 +183,38 @@ def _nearest(rehearsal: Rehearsal, pod: PodInfo) -> list[str]:
         lacking = np.maximum(lacking, np.where(counts, (amount - free) // max(amount // 1000, 1), 0))
     order = np.lexsort((nodes.pod_count[rows], lacking))
     return [nodes.names[row] for row in rows[order[enough[order]]].tolist()][:MOST_EXAMINED]
+
+
+_SHOWN = 20
+_COLUMNS = (Column("POD"), Column("FROM"), Column("TO"), Column("NOTE"))
+
+
+def print_plan(printer: Printer, plan: Plan) -> None:
+    """Print the steps in their order, what they bring about, and what is in the way."""
+    if plan.cordon:
+        printer.line(f"Cordon: {', '.join(plan.cordon)}")
+    if plan.moves:
+        printer.line("Evict in this order, each once the one before runs elsewhere:")
+        printer.listing(_COLUMNS, map(_row, plan.moves))
+    if plan.uncordon:
+        printer.line(f"Uncordon: {', '.join(plan.uncordon)}")
+    for line in _obstacle_lines(plan.obstacles):
+        printer.line(line)
+    outcome = "reached" if plan.reached else "not reached"
+    if plan.fits_on is not None:
+        outcome += f", on {plan.fits_on}"
+    use = f"{counted(plan.nodes_in_use_before, 'node')} in use, {plan.nodes_in_use} afterwards"
+    printer.line(f"Goal: {plan.goal}: {outcome} by {counted(len(plan.moves), 'move')}; {use}")
+
+
+def _row(move: Move) -> tuple[str, str, str, str]:
+    note = "" if move.waits_for is None else f"once PodDisruptionBudget {move.waits_for} allows it"
+    return f"{move.namespace}/{move.name}", move.source, move.to, note
+
+
+def _obstacle_lines(obstacles: Sequence[Obstacle]) -> Iterator[str]:
+    for each in obstacles[:_SHOWN]:
+        node = f"{each.node}: " if each.node else ""
+        yield f"In the way: {node}{each.namespace}/{each.name}: {each.reason}"
+    if len(obstacles) > _SHOWN:
+        yield f"In the way: {counted(len(obstacles) - _SHOWN, 'more', 'more')}, which -o json has"

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+import msgspec
 from msgspec import structs
 
 from bayplan.api.objects import Node
@@ -11,7 +12,6 @@ from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
 from bayplan.framework.candidate import start_time
-from bayplan.plan.plan import Move, Obstacle
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.shown_text import natural_key
 from bayplan.simulate.capacity import why_no_node
@@ -21,6 +21,33 @@ from bayplan.simulate.released_claims import Claim, take_again
 from bayplan.simulate.simulator import Simulator
 
 _MILLION: Final = 1_000_000
+
+
+class Told(msgspec.Struct, rename="camel", gc=False):
+    """camelCase on the wire."""
+
+
+class Move(Told):
+    """An eviction, and where the pod lands that its controller makes in its place."""
+
+    namespace: str
+    name: str
+    uid: str
+    source: str = msgspec.field(name="from")
+    to: str
+    waits_for: str | None = None
+    """The budget, as namespace/name, that allows this eviction once those before it run elsewhere."""
+
+
+class Obstacle(Told):
+    """Why a pod keeps its node, or gets none."""
+
+    node: str
+    """Where it is, or would be; empty where that is nowhere."""
+    namespace: str
+    name: str
+    uid: str
+    reason: str
 
 
 class Rehearsal:
