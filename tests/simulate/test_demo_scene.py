@@ -1,6 +1,6 @@
 import pytest
 
-from bayplan.simulate.demo_scene import URGENT_PRIORITY, Arrival, Departure, Scene
+from bayplan.simulate.synthetic import URGENT_PRIORITY, Arrival, Departure, Scene
 
 SIZES = [(1, 1, 1), (1, 30, 2), (2, 9, 3), (30, 160, 3), (12, 600, 5)]
 

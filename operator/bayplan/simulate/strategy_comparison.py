@@ -22,11 +22,10 @@ from bayplan.explain.explanation import outcome_text
 from bayplan.framework.causes import shown
 from bayplan.scheduler.decision import FitError, Placement
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.demo_scene import Arrival, Departure, Event, Scene, Stage
 from bayplan.simulate.report import preemption
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.step import Step, explaining
-from bayplan.simulate.synthetic import GPU
+from bayplan.simulate.synthetic import GPU, Arrival, Departure, Event, Scene, Stage
 
 _MOST_VICTIMS: Final = 4
 
