@@ -17,10 +17,13 @@ _COUNTS: Final = ("replicas", "parallelism", "completions")
 _LONGEST_CRON_JOB: Final = 52
 
 
-class PodTemplateSpec(Struct, frozen=True):
+class _Described(Struct, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class PodTemplateSpec(_Described, frozen=True):
     """What the pods of a workload are made from."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
 
 
@@ -85,10 +88,9 @@ class JobStatus(Struct, frozen=True):
     conditions: list[Condition] | None = None
 
 
-class JobTemplateSpec(Struct, frozen=True):
+class JobTemplateSpec(_Described, frozen=True):
     """What the Jobs of a CronJob are made from."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
 
 
@@ -100,8 +102,7 @@ class CronJobSpec(Struct, frozen=True):
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 
-class _Replicated(Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _Replicated(_Described, frozen=True):
     spec: ReplicatedSpec = ReplicatedSpec()
 
 
@@ -113,17 +114,15 @@ class ReplicaSet(_Replicated, frozen=True):
     """An apps/v1 ReplicaSet."""
 
 
-class ReplicationController(Struct, frozen=True):
+class ReplicationController(_Described, frozen=True):
     """A v1 ReplicationController."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
-class StatefulSet(Struct, frozen=True):
+class StatefulSet(_Described, frozen=True):
     """An apps/v1 StatefulSet."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: StatefulSetSpec = StatefulSetSpec()
 
 
@@ -131,25 +130,22 @@ class DaemonSet(_Replicated, frozen=True):
     """An apps/v1 DaemonSet."""
 
 
-class Job(Struct, frozen=True):
+class Job(_Described, frozen=True):
     """A batch/v1 Job."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
 
-class CronJob(Struct, frozen=True):
+class CronJob(_Described, frozen=True):
     """A batch/v1 CronJob."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CronJobSpec = CronJobSpec()
 
 
-class PodTemplate(Struct, frozen=True):
+class PodTemplate(_Described, frozen=True):
     """A v1 PodTemplate; no controller makes pods of it, a simulation tries one."""
 
-    metadata: ObjectMeta = ObjectMeta()
     template: PodTemplateSpec = PodTemplateSpec()
 
 
@@ -167,10 +163,9 @@ class AutoscalerSpec(Struct, frozen=True):
     min_replicas: int | None = None
 
 
-class Autoscaler(Struct, frozen=True):
+class Autoscaler(_Described, frozen=True):
     """An autoscaling HorizontalPodAutoscaler, which has a workload run `min_replicas` pods at least."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: AutoscalerSpec = AutoscalerSpec()
 
 
