@@ -12,13 +12,12 @@ from bayplan.config.types import ScoringStrategyType
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.comparison import (
     MOVED_SHOWN,
-    ConfigurationResult,
     compared,
     own_pods,
     placements,
     print_comparison,
 )
-from bayplan.simulate.report import encode
+from bayplan.simulate.report import Compared, encode
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.strategy_comparison import strategy_configuration
 from bayplan.simulate.tables import Printer
@@ -38,7 +37,7 @@ def outcome(name, configuration, objects):
     simulator = Simulator(configuration)
     simulator.add(own_pods(objects))
     report = simulator.run()
-    return ConfigurationResult(name, report, placements(simulator.cache.nodes))
+    return Compared(name, report), placements(simulator.cache.nodes)
 
 
 def compare(objects, *configurations):
@@ -61,8 +60,8 @@ def test_each_configuration_has_its_own_report_on_the_same_cluster():
 def test_a_configuration_decides_as_if_it_were_the_only_one():
     # Signatures of a profile are kept on pods: both configurations call theirs the same.
     objects = cluster(pods=6, nodes=3)
-    alone = [outcome("x", each, cluster(pods=6, nodes=3)).placements for each in (PACKED, SPREAD)]
-    together = [outcome("x", each, objects).placements for each in (PACKED, SPREAD)]
+    alone = [outcome("x", each, cluster(pods=6, nodes=3))[1] for each in (PACKED, SPREAD)]
+    together = [outcome("x", each, objects)[1] for each in (PACKED, SPREAD)]
     assert together == alone
 
 

@@ -19,10 +19,10 @@ from bayplan.scheduler.decision import FitError
 from bayplan.shown_text import counted
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements, print_comparison
+from bayplan.simulate.comparison import ComparedCluster, compared, own_pods, placements, print_comparison
 from bayplan.simulate.input_files import waiting_pods
 from bayplan.simulate.repack import Repacking, repack_lines
-from bayplan.simulate.report import AttemptReport, ClaimReport, PodReport, Report, encode, preemption
+from bayplan.simulate.report import AttemptReport, ClaimReport, Compared, PodReport, Report, encode, preemption
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.step import Step, explaining, scoring, tracing
 from bayplan.simulate.tables import (
@@ -144,16 +144,16 @@ def compare(given: SimulationInput, *, output: str) -> list[Report]:
         sys.stdout.write(encode(comparison).decode())
     else:
         print_comparison(Printer(sys.stdout), comparison, is_summary=output == "summary")
-    return [each.report for each in outcomes]
+    return [each.report for each, _ in outcomes]
 
 
-def _outcome(given: SimulationInput, configured: Configured, repacking: Repacking | None) -> ConfigurationResult:
+def _outcome(given: SimulationInput, configured: Configured, repacking: Repacking | None) -> ComparedCluster:
     simulator = configured.simulator
     simulator.add(own_pods(repacking.objects if repacking else given.objects))
     for _ in with_progress(simulator.step, simulator.queue.pending()["active"]):
         pass
-    placed = placements(simulator.cache.nodes)
-    return ConfigurationResult(quote_unprintable(str(configured.file)), _report(given, configured, repacking), placed)
+    told = Compared(quote_unprintable(str(configured.file)), _report(given, configured, repacking))
+    return told, placements(simulator.cache.nodes)
 
 
 def all_fit(given: SimulationInput, reports: Sequence[Report]) -> bool:

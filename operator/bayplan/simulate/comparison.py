@@ -1,7 +1,7 @@
 """Several configurations on the same cluster: what each made of it, and which pods are elsewhere."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from msgspec import UNSET
@@ -19,13 +19,8 @@ PodKey = tuple[str, str]
 """Namespace and name of a pod."""
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigurationResult:
-    """What one configuration, called after its file, made of the cluster, and where pods are in the end."""
-
-    config: str
-    report: Report
-    placements: Mapping[PodKey, str]
+ComparedCluster = tuple[Compared, Mapping[PodKey, str]]
+"""What one configuration made of the cluster, and the node of each pod that has one in the end."""
 
 
 def own_pods(objects: ClusterObjects) -> ClusterObjects:
@@ -48,15 +43,15 @@ def placements(nodes: NodeTable) -> dict[PodKey, str]:
     }
 
 
-def compared(outcomes: Sequence[ConfigurationResult]) -> Comparison:
+def compared(outcomes: Sequence[ComparedCluster]) -> Comparison:
     """Return the outcomes side by side, with every pod that is not on the same node in all of them."""
     moved = []
-    for key in {key for outcome in outcomes for key in outcome.placements}:
-        nodes = [outcome.placements.get(key) for outcome in outcomes]
+    for key in {key for _, placed in outcomes for key in placed}:
+        nodes = [placed.get(key) for _, placed in outcomes]
         if len(set(nodes)) > 1:
             moved.append(MovedPod(*key, nodes))
     moved.sort(key=lambda pod: (natural_key(pod.namespace), natural_key(pod.name)))
-    return Comparison([Compared(outcome.config, outcome.report) for outcome in outcomes], moved)
+    return Comparison([each for each, _ in outcomes], moved)
 
 
 MOVED_SHOWN: Final = 20

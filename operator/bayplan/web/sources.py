@@ -16,8 +16,8 @@ from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.comparison import ConfigurationResult, compared, own_pods, placements
-from bayplan.simulate.report import Comparison, MovedPod, Summary
+from bayplan.simulate.comparison import ComparedCluster, compared, own_pods, placements
+from bayplan.simulate.report import Compared, Comparison, MovedPod, Summary
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.step import Step
 from bayplan.web.updates import Updates
@@ -104,7 +104,7 @@ class ComparedSource:
             outcomes.append(await asyncio.to_thread(other.outcome, config))
             await self._show(updates, outcomes)
 
-    async def _show(self, updates: Updates, outcomes: Sequence[ConfigurationResult]) -> None:
+    async def _show(self, updates: Updates, outcomes: Sequence[ComparedCluster]) -> None:
         comparison = await asyncio.to_thread(compared, outcomes)
         await updates.show("comparison", msgspec.json.encode(side_by_side(comparison)))
 
@@ -146,9 +146,9 @@ class SnapshotSource:
         """What the page says it shows."""
         return self._page
 
-    def outcome(self, config: str) -> ConfigurationResult:
+    def outcome(self, config: str) -> ComparedCluster:
         """Return what the simulation made of the cluster so far, by the configuration called `config`."""
-        return ConfigurationResult(config, self._simulator.report(), placements(self._simulator.cache.nodes))
+        return Compared(config, self._simulator.report()), placements(self._simulator.cache.nodes)
 
     async def run(self, updates: Updates) -> None:
         """Decide about the pods that wait until none is worth trying, and have the page follow."""
