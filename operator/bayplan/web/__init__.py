@@ -1,5 +1,5 @@
 """The read-only page of `bayplan web`: one person's own server on loopback, and what the page is told.
 
-A source answers as the API of a running scheduler does: snapshot.py from files, remote.py from a scheduler that runs.
-guard.py says who may ask, updates.py tells the page what changed, pages.py has the routes. `static/` is the page.
+A source answers as the API of a running scheduler does: sources.py has those of files and of a scheduler that runs.
+serve.py has the routes and says who may ask, updates.py tells the page what changed. `static/` is the page.
 """

@@ -147,7 +147,7 @@ class PackingPoint(msgspec.Struct, rename="camel", frozen=True, gc=False):
 
 
 class Updates:
-    """Asks a source again when told to, and tells every open page what is new; pages.py relies on it.
+    """Asks a source again when told to, and tells every open page what is new; the routes rely on it.
 
     Only the newest answer to each question is kept, so a page that reads slowly misses what was overtaken and nothing
     piles up for it.
