@@ -15,7 +15,7 @@ from bayplan.config.errors import FieldWarning, line_of, quote
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.shown_text import counted
 from bayplan.simulate.capacity import NotCountedError, counted_pod
-from bayplan.simulate.changes import Changes
+from bayplan.simulate.changes import NO_CHANGES, Changes
 from bayplan.simulate.cluster import read_cluster
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
@@ -51,9 +51,6 @@ def configured(file: Path | None, scheduler_name: str | None, feature_gates: Seq
     notes: list[FieldWarning] = []
     configuration = load_checked(file, scheduler_name, feature_gates, notes)
     return Configured(file, configuration, Simulator(configuration), notes)
-
-
-NO_CHANGES = Changes()
 
 
 class SimulationInput(NamedTuple):
