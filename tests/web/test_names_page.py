@@ -29,3 +29,10 @@ def test_no_name_in_a_table_breaks_within_a_word(tab, page_of):
     page.wait_for_selector("#detail table")
     assert page.evaluate(BROKEN) == []
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
+
+
+def test_a_word_that_is_longer_than_a_phone_is_wide_breaks_all_the_same(tab, page_of):
+    waiting = pod("x" * 200, "1", "1Gi", namespace="production-eu")
+    page = tab(page_of([node(NODE, 16, "64Gi"), waiting]), viewport={"width": 390, "height": 844}).page
+    page.wait_for_selector("#decisions td")
+    assert page.evaluate("document.querySelector('#decisions td:nth-child(2)').clientWidth") < 260
