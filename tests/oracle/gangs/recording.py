@@ -11,9 +11,9 @@ DATA = Path(__file__).with_name("data")
 
 @dataclass(frozen=True, slots=True)
 class PodState:
-    """A pod at rest: its node, its condition PodScheduled, and the texts of FailedScheduling so far, sorted.
+    """A pod at rest: its node, its condition PodScheduled, and what it was told so far, sorted.
 
-    `nominated` is the node that it is nominated to.
+    `nominated` is the node that it is nominated to. `events` are the texts of FailedScheduling, and of the condition.
     """
 
     node: str = ""

@@ -68,6 +68,7 @@ class Stage:
         self._client = plane.client
         self._numbers = itertools.count(1)
         self._were_true = _GroupWatch(plane.client)
+        self._told: dict[str, set[str]] = {}
 
     def __enter__(self) -> Self:
         for name, value in {**CLASSES, NEVER: CLASSES["high"]}.items():
@@ -98,6 +99,7 @@ class Stage:
         namespace = f"gangs-{next(self._numbers):03d}"
         self._client.create("namespaces", {"metadata": {"name": namespace}})
         outcomes = []
+        self._told.clear()
         try:
             for step in scenario.steps:
                 if isinstance(step, Rest):
@@ -149,7 +151,10 @@ class Stage:
             node, nominated = pod["spec"].get("nodeName", ""), status.get("nominatedNodeName", "")
             # Nobody says anything of a pod that came with its node; of one that was bound it says True.
             told = ("", "", "") if node else found
-            pods[name] = PodState(node, *told, nominated, tuple(sorted(failures.get(name, ()))))
+            # kube-scheduler has one Event for each version of a pod: what comes after it is in the condition alone.
+            texts = self._told.setdefault(name, set())
+            texts |= failures.get(name, set()) | ({told[2]} - {""})
+            pods[name] = PodState(node, *told, nominated, tuple(sorted(texts)))
         groups = {}
         for group in self._client.list("podgroups", namespace):
             name = group["metadata"]["name"]
