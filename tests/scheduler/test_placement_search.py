@@ -10,6 +10,8 @@ from tests.cache_checks import assert_adds_up, digest
 from tests.group_builders import make_pod_group
 from tests.scheduler.group_scene import LARGE, GroupScene, nodes_of, told
 
+from bayplan.api.device_objects import DeviceClass, DeviceClassSpec
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.config.bayplan_args import PlacementChoice, TopologyPlacementGeneratorArgs, WhenUnsatisfiable
 from bayplan.config.feature_gates import parse_feature_gates
@@ -278,3 +280,15 @@ def test_no_fewer_nodes_would_hold_a_gang_of_equal_members(cpus, members):
     assert (result.status is RoundStatus.SCHEDULED) == (sum(cpus) >= members)
     nodes = len(set(nodes_of(result).values()))
     assert sum(sorted(cpus, reverse=True)[: max(nodes - 1, 0)]) < members
+
+
+def test_what_a_class_of_devices_provides_is_no_gap_and_left_to_the_round():
+    scene, amounts = GroupScene(), {"example.com/gpu": 9, "example.com/other": 1}
+    provided = DeviceClass(ObjectMeta(name="gpu"), DeviceClassSpec(extended_resource_name="example.com/gpu"))
+    scene.cache.listers.of(DeviceClass).set(provided)
+    members = scene.queued("1", group=None, labels={POD_GROUP_LABEL: "g"})
+    result = scene.run(make_pod_group(least=1, crd=True, min_resources=amounts), members)
+    assert result.message == f"resource gap: example.com/other 1 where 0 is free, {P}"
+    del amounts["example.com/other"]
+    result = scene.run(make_pod_group(least=1, crd=True, min_resources=amounts), members)
+    assert result.status is RoundStatus.SCHEDULED

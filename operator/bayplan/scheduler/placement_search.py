@@ -1,6 +1,6 @@
 """Where a pod group may find room: nowhere, if all nodes have too little, or on the best of several sets of them."""
 
-from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -113,10 +113,13 @@ def shapes_of(members: Sequence[tuple[PodInfo, Framework]], cycle: SchedulingCyc
     return shapes
 
 
-def resource_gap(group: PodGroup, nodes: NodeTable, members: Iterable[PodInfo]) -> str:
+def resource_gap(
+    group: PodGroup, nodes: NodeTable, members: Iterable[PodInfo], by_devices: Collection[str] = ()
+) -> str:
     """Return what `minResources` ask for beyond what all nodes together have free, "" for nothing.
 
-    A round relies on it to try no group in vain. What the `members` on nodes take counts as free.
+    A round relies on it to try no group in vain. What the `members` on nodes take counts as free. Resources that are
+    provided `by_devices` are left out: nodes do not offer them, and a round finds the devices.
 
     Raises:
         QuantityError: An amount cannot be read; the message names its field.
@@ -126,6 +129,8 @@ def resource_gap(group: PodGroup, nodes: NodeTable, members: Iterable[PodInfo]) 
     held = list(members)
     missing: list[str] = []
     for name, amount in sorted(millis(group.min_resources, "spec.minResources").items()):
+        if name in by_devices:
+            continue
         asked = in_columns(name, amount)
         free = float(np.maximum(nodes.offered(name) - nodes.taken(name), 0).sum(dtype=np.float64))
         free += sum(1 if name == PODS else each.placed.amounts.get(name, 0) for each in held)

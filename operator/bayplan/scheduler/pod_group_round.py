@@ -12,6 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import Code
 from bayplan.groups.pod_groups import PodGroup
+from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
 from bayplan.plugins.topology_placement_generator import PlacementError, TopologyPlacementGenerator
 from bayplan.queue.queued_pod import QueuedPodInfo
@@ -154,7 +155,8 @@ class PodGroupRound:
         if not waiting:
             yield RoundResult(RoundStatus.SKIPPED, "", (), list(self._skipped.values()))
             return
-        gap = resource_gap(self.group, self.cache.nodes, self.cache.members.of(self.group.key).values())
+        placed, by_devices = self.cache.members.of(self.group.key), ExtendedResources(self.cache.listers).classes
+        gap = resource_gap(self.group, self.cache.nodes, placed.values(), by_devices)
         shortfall = Shortfall(gap, (), waiting) if gap else (yield from self._place(waiting))
         if shortfall is None:
             yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, list(self._skipped.values()))
