@@ -1,12 +1,15 @@
 """Turns: what fails or hangs for one namespace takes a bounded share, and the rest is everybody else's."""
 
 import asyncio
+import gc
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.scheduler.turns_scene import SLOW_SECONDS, Calls
 from tests.waiting import until
+
+from bayplan.scheduler.turns import Turn
 
 
 @pytest.fixture
@@ -221,3 +224,19 @@ def test_whatever_hangs_the_share_is_kept_and_all_is_done_in_the_end(steps):
         await made.stop()
 
     asyncio.run(run())
+
+
+def turns():
+    return [each for each in gc.get_objects() if isinstance(each, Turn)]
+
+
+async def test_turns_that_are_over_leave_nothing_to_the_garbage_collector(calls):
+    gc.collect()
+    gc.disable()
+    try:
+        of_others = turns()
+        calls.call("good", times=100)
+        await until(lambda: len(calls.done) == 100 and not calls.turns.tasks)
+        assert [each for each in turns() if each not in of_others] == []
+    finally:
+        gc.enable()

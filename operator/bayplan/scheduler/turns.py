@@ -33,7 +33,7 @@ class Turn:
         self.begin: Callable[[], None] | None = None
         """What is called when its time has come; None while it does not wait."""
         self.entry: _Entry
-        """Where it stands among those of its lane while it waits."""
+        """Where it stands among those of its lane; there only while it waits."""
         self.sent_at: float | None = None
         """When its request left, in seconds of the loop's clock; None while it has not."""
         self.is_slow = False
@@ -216,6 +216,7 @@ class Turns:
         if turn.begin is not None:
             turn.begin = None
             del lane.waiting[bisect_left(lane.waiting, turn.entry)]
+            del turn.entry
             self._count(lane, -1)
             self._offer(lane)
             self._forget_if_empty(lane)
@@ -255,6 +256,8 @@ class Turns:
 
     def _start(self, lane: _Lane) -> None:
         turn = lane.waiting.pop(0)[-1]
+        # It names the turn itself: thousands of such cycles waited for the collector.
+        del turn.entry
         self._count(lane, -1)
         begin, turn.begin = turn.begin, None
         lane.under_way += 1
