@@ -19,6 +19,7 @@ class DeviceCount(NamedTuple):
         selected: Of these, those that all selectors of the class and of the request take.
         free: Of these, those that the request could have now: without taints, in no use, with capacity and counters.
         refused_by: The selector that refuses most of the others; empty where none does.
+        unusable_pool: A pool for the node that nothing is taken from, and why; empty where there is none.
     """
 
     claim: str
@@ -29,6 +30,7 @@ class DeviceCount(NamedTuple):
     selected: int
     free: int
     refused_by: str
+    unusable_pool: str
 
 
 def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[DeviceCount]:
@@ -68,6 +70,7 @@ def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request:
         len(slots) - refusals.total(),
         sum(request.admin or not slot.held for slot in candidates.slots()),
         refusals.most_common(1)[0][0] if refusals else "",
+        search.unusable_pool(),
     )
 
 

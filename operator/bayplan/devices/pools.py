@@ -48,6 +48,11 @@ class Pool:
         """Whether devices are taken from it."""
         return not self.incomplete and not self.invalid
 
+    @property
+    def state(self) -> str:
+        """In a word or two why nothing is taken from it; "" if something is."""
+        return "being updated" if self.incomplete else "invalid" if self.invalid else ""
+
     def offers(self) -> Iterator[tuple[SliceOffers, int]]:
         """The devices for the node, in the order in which they are tried: their slice and place in it."""
         for each in self.slices:

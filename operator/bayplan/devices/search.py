@@ -81,13 +81,19 @@ class Search:
         for pool in self._pools:
             if not pool.usable:
                 listed.look_at(before)
-                state = "being updated" if pool.incomplete else "invalid"
                 name = "/".join(pool.id)
                 raise AllocationError(
-                    f"{request.text}: asks for all devices, but resource pool {name} is currently {state}"
+                    f"{request.text}: asks for all devices, but resource pool {name} is currently {pool.state}"
                 )
             before += sum(len(each.devices) for each in pool.slices)
         return listed.count()
+
+    def unusable_pool(self) -> str:
+        """Name the first pool that nothing is taken from, and say why; "" if there is none."""
+        pool = next((each for each in self._pools if not each.usable), None)
+        if pool is None:
+            return ""
+        return f"{'/'.join(pool.id)} is {pool.state}" + (f": {pool.problem}" if pool.problem else "")
 
     def run(self, claims: Sequence[ClaimRequests]) -> bool:
         """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.

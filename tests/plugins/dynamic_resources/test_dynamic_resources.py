@@ -292,6 +292,21 @@ def test_an_explanation_tells_how_many_devices_a_request_found_and_what_refuses_
     assert text.startswith(f"{asked}, most free 2 on n3 (3 devices, 2 selected; others refused by device.driver ==")
 
 
+@pytest.mark.parametrize(
+    ("devices", "slices", "state"),
+    [
+        (["d1"], 2, "is being updated"),
+        (["d1", "d1"], 1, "is invalid: duplicate device name d1"),
+    ],
+)
+def test_an_explanation_names_the_pool_that_nothing_is_taken_from_and_says_why(devices, slices, state):
+    more = make_slice("more", [device(each) for each in devices], node="n3", count=slices)
+    world = DeviceWorld(more, make_node("n3"), make_node("n4"), claim("c", exactly("r", 9)))
+    found = causes(world, claiming("c"))
+    assert (1, [f"claim ns/c, request r: asked 9 gpu, no devices here, as pool gpu.example.com/n3 {state}"]) in found
+    assert any(texts == ["claim ns/c, request r: asked 9 gpu, no devices here"] for _, texts in found)
+
+
 def test_devices_that_suffice_for_each_request_but_not_for_all_are_told_in_the_plugins_words():
     world = DeviceWorld(claim("c", exactly("r", 2), exactly("s", 1)))
     assert (1, ["cannot allocate all claims"]) in causes(world, claiming("c"))

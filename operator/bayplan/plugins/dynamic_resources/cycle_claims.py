@@ -107,17 +107,21 @@ def score(claim: ResourceClaim, allocation: AllocationResult) -> int:
 
 
 def shortages(counts: Sequence[Sequence[DeviceCount]], names: Sequence[str]) -> Iterator[Detail]:
-    """Give a detail for each request that finds too few on some node, and one more where those have no devices at all.
+    """Give a detail for each request that finds too few on some node, and more where those have no devices at all.
 
     `counts` are those of each node in `names`, request by request; a node without an answer has none.
     """
     requests = max((len(each) for each in counts), default=0)
     for request in range(requests):
         found = [each[request] if each else None for each in counts]
-        for offers in (True, False):
-            short = [each is not None and each.free < each.asked and bool(each.offered) == offers for each in found]
-            if any(short):
-                yield _detail(found, names, np.array(short))
+        groups = [None if each is None or each.free >= each.asked else _what_there_is(each) for each in found]
+        for group in sorted({each for each in groups if each is not None}, reverse=True):
+            yield _detail(found, names, np.array([each == group for each in groups]))
+
+
+def _what_there_is(count: DeviceCount) -> tuple[bool, bool]:
+    """Whether there are any devices, and if not, whether a pool is unusable that may have them."""
+    return count.offered > 0, not count.offered and count.unusable_pool != ""
 
 
 def _detail(found: Sequence[DeviceCount | None], names: Sequence[str], holds: NDArray[np.bool_]) -> Detail:
