@@ -49,9 +49,13 @@ class GangScene(Scene):
         self.check()
         return over
 
-    def round(self):
+    def round(self, meanwhile=None):
+        """A whole round; after its first step something happens `meanwhile`."""
         self.begin()
         assert self.scheduler.rounds.is_under_way
+        if meanwhile is not None:
+            assert not self.go_on()
+            meanwhile()
         while not self.go_on():
             pass
 
@@ -206,11 +210,7 @@ async def test_an_engine_is_taken_over_only_between_rounds(scene):
 
 async def test_a_member_deleted_in_mid_round_leaves_nothing_bound_if_too_few_are_left(scene):
     scene.node(cpu="4")
-    scene.begin()
-    scene.go_on()
-    scene.pending.gone("a")
-    while not scene.go_on():
-        pass
+    scene.round(lambda: scene.pending.gone("a"))
     assert scene.dispatcher.jobs == []
     assert scene.cache.sizes().assumed_pods == 0
     assert scene.queue.uids() == {"b", "c", "d"}
@@ -220,11 +220,7 @@ async def test_a_member_deleted_in_mid_round_leaves_nothing_bound_if_too_few_are
 async def test_a_member_deleted_in_mid_round_is_dropped_if_enough_are_left():
     scene = GangScene(least=3)
     scene.node(cpu="4")
-    scene.begin()
-    scene.go_on()
-    scene.pending.gone("a")
-    while not scene.go_on():
-        pass
+    scene.round(lambda: scene.pending.gone("a"))
     await scene.dispatcher.run()
     assert scene.bound() == ["b", "c", "d"]
     assert scene.cache.node_of("a") is None
@@ -233,11 +229,7 @@ async def test_a_member_deleted_in_mid_round_is_dropped_if_enough_are_left():
 async def test_the_room_of_a_member_deleted_in_mid_round_goes_to_the_others_in_the_next_one():
     scene = GangScene(least=3)
     scene.node(cpu="3")
-    scene.begin()
-    scene.go_on()
-    scene.pending.gone("a")
-    while not scene.go_on():
-        pass
+    scene.round(lambda: scene.pending.gone("a"))
     scene.after(2)
     scene.round()
     await scene.dispatcher.run()
@@ -248,11 +240,7 @@ async def test_the_room_of_a_member_deleted_in_mid_round_goes_to_the_others_in_t
 async def test_a_least_number_that_is_raised_in_mid_round_counts():
     scene = GangScene(least=2)
     scene.node(cpu="3")
-    scene.begin()
-    scene.go_on()
-    scene.queue.set_group(make_pod_group(least=4))
-    while not scene.go_on():
-        pass
+    scene.round(lambda: scene.queue.set_group(make_pod_group(least=4)))
     assert scene.dispatcher.jobs == []
     assert scene.cache.sizes().assumed_pods == 0
     scene.node("n2", cpu="1")
@@ -266,12 +254,8 @@ async def test_a_least_number_that_is_raised_in_mid_round_counts():
 async def test_a_member_bound_by_hand_in_mid_round_counts_where_it_is(scene, when):
     scene.node(cpu="4")
     scene.node("elsewhere", cpu="1", unschedulable=True)
-    scene.begin()
-    scene.go_on()
     uid = "d" if when == "before its turn" else "a"
-    scene.assigned.on_add(make_pod(uid, uid=uid, cpu="1", group="g", node="elsewhere"))
-    while not scene.go_on():
-        pass
+    scene.round(lambda: scene.assigned.on_add(make_pod(uid, uid=uid, cpu="1", group="g", node="elsewhere")))
     await scene.dispatcher.run()
     assert scene.bound() == sorted({*WORKERS} - {uid})
     assert scene.cache.node_of(uid) == "elsewhere"

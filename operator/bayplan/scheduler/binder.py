@@ -177,10 +177,11 @@ class Binder:
             BindError: the API server definitely did not act on this post.
         """
         status, problem = response.status, f"status {response.status}: {response.problem}"
-        if response.is_refused_by_admission and not first:
+        refused = response.is_refused_by_admission
+        if refused and not first:
             # This post failed for certain. Its node is kept for an earlier one that may land, so it is posted again.
             return _Doubt(problem, may_land=False)
-        if not response.is_refused_by_admission and (status < 300 or status >= 500):
+        if not refused and (status < 300 or status >= 500):
             # A server or proxy that answers 502 or 504 gave up waiting, and whoever it waited for may go on.
             gave_up = status in {502, 504}
             return _Doubt(problem, may_land=gave_up, answered=not gave_up)
