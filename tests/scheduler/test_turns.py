@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from tests.scheduler.turns_scene import SLOW_SECONDS, Calls
 from tests.waiting import until
 
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.turns import Turn
 
 
@@ -65,6 +66,26 @@ async def test_a_namespace_whose_calls_admission_refuses_has_a_twelfth_of_the_pl
     calls.answer.set()
     calls.answer = asyncio.Event()
     await until(lambda: len(calls.under_way) == 16)
+    await calls.turns.stop()
+
+
+@pytest.mark.parametrize(
+    ("answer", "share"),
+    [(None, 2), (ApiResponse(409, b""), 2), (ApiResponse(500, b""), 2), (ApiResponse(201, b""), 16)],
+)
+async def test_only_a_call_that_admission_let_pass_ends_the_refusal(answer, share):
+    calls = Calls(size=24)
+    calls.refuses = {"bad"}
+    calls.call("bad")
+    await until(lambda: len(calls.done) == 1)
+    async with calls.turns.turn("bad") as turn:
+        turn.sent()
+        if answer is not None:
+            turn.answered(answer)
+    calls.hangs = {"bad"}
+    calls.call("bad", times=100)
+    await asyncio.sleep(0)
+    assert calls.under_way == ["bad"] * share
     await calls.turns.stop()
 
 

@@ -150,7 +150,7 @@ class Binder:
                 response = await self.client.request(
                     "POST", call.path, body=call.body, timeout_seconds=self.timeout, on_send=on_send
                 )
-                turn.refused = response.is_refused_by_admission
+                turn.answered(response)
         except BindError:
             raise
         except UnreachableError as error:

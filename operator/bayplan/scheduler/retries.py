@@ -56,7 +56,7 @@ async def send_once(client: ApiClient, call: ApiCall, turn: Turn) -> tuple[ApiRe
         if is_being_cancelled():
             raise
         return None, "cancelled"
-    turn.refused = answer.is_refused_by_admission
+    turn.answered(answer)
     return answer, "" if answer.status < 400 else _refusal(answer)
 
 

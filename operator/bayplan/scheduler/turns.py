@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from itertools import count
 from typing import Self
 
+from bayplan.api.response import ApiResponse
 from bayplan.scheduler.cancellation import Tasks
 
 SLOW_SECONDS = 1.0
@@ -40,8 +41,8 @@ class Turn:
         """Whether it counts no more: it takes long, or others of its namespace did as it began."""
         self.is_late = False
         """Whether it takes long."""
-        self.refused = False
-        """Whether admission refused its request; who has the answer says so before the turn is left."""
+        self.refused: bool | None = None
+        """Whether admission refused its request; None while no answer says so."""
 
     async def __aenter__(self) -> Self:
         if self.lane is None:
@@ -60,6 +61,11 @@ class Turn:
     def sent(self) -> None:
         """Have the time of its request begin, unless it has begun already."""
         self._turns.sent(self)
+
+    def answered(self, answer: ApiResponse) -> None:
+        """Take note of whether admission let the request pass; other failures say nothing of that."""
+        if answer.status < 400 or answer.is_refused_by_admission:
+            self.refused = answer.status >= 400
 
     def leave(self) -> None:
         """Make room for others, if it has not done so yet."""
@@ -84,7 +90,7 @@ class _Lane:
         self.is_held = False
         """Whether a call took long and none was answered soon since, or one takes long now."""
         self.refused = False
-        """Whether admission refused the last call that was answered."""
+        """Whether admission refused the last call that it saw, as far as answers say."""
         self.last = last
         """The number of the last call that began: whose is smallest goes first."""
         self.offered: _Offer | None = None
@@ -230,10 +236,10 @@ class Turns:
         lane.late -= turn.is_late
         # What sent nothing says nothing about its namespace.
         if turn.sent_at is not None:
-            lane.refused = turn.refused
+            lane.refused = lane.refused if turn.refused is None else turn.refused
             if not (turn.is_late or lane.late):
                 self._hold(lane, held=False)
-        turn.sent_at, turn.is_slow, turn.is_late, turn.refused = None, False, False, False
+        turn.sent_at, turn.is_slow, turn.is_late, turn.refused = None, False, False, None
         self._offer(lane)
         self._forget_if_empty(lane)
         self.look()
