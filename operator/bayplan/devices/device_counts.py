@@ -19,7 +19,8 @@ class DeviceCount(NamedTuple):
         selected: Of these, those that all selectors of the class and of the request take.
         free: Of these, those that the request could have now: without taints, in no use, with capacity and counters.
         refused_by: The selector that refuses most of the others; empty where none does.
-        unusable_pool: A pool for the node that nothing is taken from, and why; empty where there is none.
+        unusable_pool: A pool of the node, of any driver, that nothing is taken from; empty where there is none.
+        pool_state: Why that is: it is being updated, or invalid.
     """
 
     claim: str
@@ -31,6 +32,7 @@ class DeviceCount(NamedTuple):
     free: int
     refused_by: str
     unusable_pool: str
+    pool_state: str
 
 
 def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[DeviceCount]:
@@ -70,7 +72,7 @@ def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request:
         len(slots) - refusals.total(),
         sum(request.admin or not slot.held for slot in candidates.slots()),
         refusals.most_common(1)[0][0] if refusals else "",
-        search.unusable_pool(),
+        *search.unusable_pool(),
     )
 
 

@@ -88,12 +88,9 @@ class Search:
             before += sum(len(each.devices) for each in pool.slices)
         return listed.count()
 
-    def unusable_pool(self) -> str:
-        """Name the first pool that nothing is taken from, and say why; "" if there is none."""
-        pool = next((each for each in self._pools if not each.usable), None)
-        if pool is None:
-            return ""
-        return f"{'/'.join(pool.id)} is {pool.state}" + (f": {pool.problem}" if pool.problem else "")
+    def unusable_pool(self) -> tuple[str, str]:
+        """Name the first pool that nothing is taken from, and its state; both "" if there is none."""
+        return next((("/".join(each.id), each.state) for each in self._pools if not each.usable), ("", ""))
 
     def run(self, claims: Sequence[ClaimRequests]) -> bool:
         """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.

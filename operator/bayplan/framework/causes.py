@@ -227,7 +227,8 @@ class DeviceShortage(msgspec.Struct, frozen=True, rename="camel", tag="devices",
     """A request of a claim could have fewer devices than it asks for; `node` is the one with most of them.
 
     Of the devices `offered` there, the class and the request select some, of which some are free. `refused_by` is the
-    selector that takes fewest of the others. `unusable_pool` is one that nothing is taken from, and why.
+    selector that takes fewest of the others. `unusable_pool` is a pool there, of any
+    driver, that nothing is taken from, and `pool_state` why.
     """
 
     claim: str
@@ -240,17 +241,18 @@ class DeviceShortage(msgspec.Struct, frozen=True, rename="camel", tag="devices",
     node: str
     refused_by: str
     unusable_pool: str
+    pool_state: str
 
     def __str__(self) -> str:
         asked = (
             f"claim {shown(self.claim)}, request {shown(self.request)}: asked {self.asked} {shown(self.device_class)}"
         )
+        pool = f"; pools are {self.pool_state}, such as {shown(self.unusable_pool)}" if self.unusable_pool else ""
         if not self.offered:
-            why = f", as pool {shown(self.unusable_pool)}" if self.unusable_pool else ""
-            return f"{asked}, no devices here{why}"
+            return f"{asked}, no devices here{pool}"
         refused_by = f"; others refused by {shown(self.refused_by)}" if self.selected < self.asked else ""
         devices = f"{counted(self.offered, 'device')}, {self.selected} selected"
-        return f"{asked}, most free {self.free} on {shown(self.node)} ({devices}{refused_by})"
+        return f"{asked}, most free {self.free} on {shown(self.node)} ({devices}{refused_by}){pool}"
 
 
 class Told(msgspec.Struct, frozen=True, rename="camel", tag="told", tag_field="kind"):

@@ -119,9 +119,9 @@ def shortages(counts: Sequence[Sequence[DeviceCount]], names: Sequence[str]) -> 
             yield _detail(found, names, np.array([each == group for each in groups]))
 
 
-def _what_there_is(count: DeviceCount) -> tuple[bool, bool]:
-    """Whether there are any devices, and if not, whether a pool is unusable that may have them."""
-    return count.offered > 0, not count.offered and count.unusable_pool != ""
+def _what_there_is(count: DeviceCount) -> tuple[bool, str]:
+    """Whether there are any devices, and the state of a pool that nothing is taken from."""
+    return count.offered > 0, count.pool_state
 
 
 def _detail(found: Sequence[DeviceCount | None], names: Sequence[str], holds: NDArray[np.bool_]) -> Detail:
