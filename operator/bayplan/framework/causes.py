@@ -250,7 +250,8 @@ class DeviceShortage(msgspec.Struct, frozen=True, rename="camel", tag="devices",
         pool = f"; pools are {self.pool_state}, such as {shown(self.unusable_pool)}" if self.unusable_pool else ""
         if not self.offered:
             return f"{asked}, no devices here{pool}"
-        refused_by = f"; others refused by {shown(self.refused_by)}" if self.selected < self.asked else ""
+        refuses = self.refused_by and self.selected < self.asked
+        refused_by = f"; others refused by {shown(self.refused_by)}" if refuses else ""
         devices = f"{counted(self.offered, 'device')}, {self.selected} selected"
         return f"{asked}, most free {self.free} on {shown(self.node)} ({devices}{refused_by}){pool}"
 

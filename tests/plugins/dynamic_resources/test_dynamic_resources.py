@@ -292,6 +292,12 @@ def test_an_explanation_tells_how_many_devices_a_request_found_and_what_refuses_
     assert text.startswith(f"{asked}, most free 2 on n3 (3 devices, 2 selected; others refused by device.driver ==")
 
 
+def test_an_explanation_names_no_selector_where_all_devices_are_selected_and_they_are_too_few():
+    world = DeviceWorld(claim("c", exactly("r", 9)))
+    asked = "claim ns/c, request r: asked 9 gpu"
+    assert (1, [f"{asked}, most free 2 on n2 (2 devices, 2 selected)"]) in causes(world, claiming("c"))
+
+
 @pytest.mark.parametrize(
     ("devices", "slices", "state"),
     [
