@@ -2,7 +2,8 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from bayplan.api.meta_objects import key_of
 from bayplan.devices.candidates import Candidates, Slot
@@ -10,7 +11,7 @@ from bayplan.devices.requests import ClaimRequests, Request
 from bayplan.devices.search import Search
 
 
-class DeviceCount(NamedTuple):
+class DeviceCount(msgspec.Struct, frozen=True, rename="camel"):
     """The devices of one node as a request finds them, by itself; explanations are made of it.
 
     Attributes:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.resources import CPU, EPHEMERAL_STORAGE, MEMORY, PODS
+from bayplan.devices.device_counts import DeviceCount
 from bayplan.shown_text import counted, natural_key, printable, shortened
 
 LISTED: Final = 5
@@ -223,7 +224,7 @@ class Cordoned(msgspec.Struct, frozen=True, rename="camel", tag="cordoned", tag_
         return "node(s) were unschedulable"
 
 
-class DeviceShortage(msgspec.Struct, frozen=True, rename="camel", tag="devices", tag_field="kind"):
+class DeviceShortage(DeviceCount, frozen=True, tag="devices", tag_field="kind"):
     """A request of a claim could have fewer devices than it asks for; `node` is the one with most of them.
 
     Of the devices `offered` there, the class and the request select some, of which some are free. `refused_by` is the
@@ -231,17 +232,7 @@ class DeviceShortage(msgspec.Struct, frozen=True, rename="camel", tag="devices",
     driver, that nothing is taken from, and `pool_state` why.
     """
 
-    claim: str
-    request: str
-    device_class: str
-    asked: int
-    offered: int
-    selected: int
-    free: int
     node: str
-    refused_by: str
-    unusable_pool: str
-    pool_state: str
 
     def __str__(self) -> str:
         asked = (

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
+from msgspec.structs import asdict
 from numpy.typing import NDArray
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
@@ -128,6 +129,6 @@ def _detail(found: Sequence[DeviceCount | None], names: Sequence[str], holds: ND
     def tell(places: NDArray[np.intp]) -> Cause:
         here = [(each, names[place]) for place in places.tolist() if (each := found[place]) is not None]
         most, node = max(here, key=lambda each: (each[0].free, each[0].selected))
-        return DeviceShortage(**most._asdict(), node=node)
+        return DeviceShortage(**asdict(most), node=node)
 
     return Detail(holds, tell)
