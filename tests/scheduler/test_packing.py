@@ -111,3 +111,11 @@ def test_pods_that_stay_on_their_node_are_no_reason_for_another_node_and_need_no
     assert (scene.packing.lower_bound(), scene.packing.emptiable()) == (1, 1)
     scene.cache.set_pod(make_pod_info("proxy-a", node="a", owner="Node/a", cpu="1", memory="1Gi"))
     assert (scene.packing.fewest_for("cpu"), scene.packing.emptiable()) == (1, 0)
+
+
+def test_devices_that_pods_have_in_place_of_an_extended_resource_need_no_nodes_that_offer_it():
+    scene = Scene().node("plugin", ("1", "1Gi"), allocatable={"example.com/gpu": 8}).node("devices").node("idle")
+    for number in range(9):
+        pod = make_pod_info(f"gpu-{number}", node="devices", requests={"example.com/gpu": 1})
+        scene.cache.set_pod(pod)
+    assert scene.packing.fewest_for("example.com/gpu") == 0

@@ -194,11 +194,13 @@ class Packing:
     def fewest_for(self, name: str) -> int:
         """The fewest nodes that have as much of a resource as pods take that could run elsewhere.
 
-        Of each node what its other pods take is left out: it is taken there whatever runs beside it.
+        Of each node what its other pods take is left out: it is taken there whatever runs beside it. Where a node has
+        none of the resource, its pods have devices in its place.
         """
         rows = self.nodes.rows()
-        offered = np.maximum(self.nodes.offered(name) - self.staying(name), 0)[rows]
-        return fewest(offered.tolist(), sum(self.movable(name)[rows].tolist()))
+        offered = self.nodes.offered(name)
+        room, taken = np.maximum(offered - self.staying(name), 0), np.where(offered > 0, self.movable(name), 0)
+        return fewest(room[rows].tolist(), sum(taken[rows].tolist()))
 
     def emptiable(self) -> int:
         """How many nodes in use could be emptied into what is free on the others in use."""
