@@ -55,6 +55,23 @@ def test_two_preemptors_never_count_on_the_same_room():
     assert world.preempt(high("third")) == ("", [])
 
 
+def test_a_pod_that_looks_again_counts_others_that_wait_for_its_node_and_not_itself():
+    world = World(make_node("n1", cpu="4"), low("a", "n1", cpu="1"), low("b", "n1", cpu="1"), low("c", "n1", cpu="2"))
+    first, other, alike = (PodInfo(high(name, cpu="1")) for name in ("first", "other", "alike"))
+    for pod in (first, other):
+        world.nominator.add(pod, "n1")
+    assert world.preempt(first) == ("n1", ["c"])
+    assert world.preempt(alike) == ("n1", ["b", "c"])
+    assert world.preempt(other) == ("n1", ["c"])
+
+
+def test_a_pod_that_looks_again_is_counted_as_small_as_it_was_made_meanwhile():
+    world = World(make_node("n1", cpu="4"), low("a", "n1", cpu="2"), low("b", "n1", cpu="2"))
+    world.nominator.add(PodInfo(high("first", cpu="1")), "n1")
+    world.nominator.add(PodInfo(high("other", cpu="1")), "n1")
+    assert world.preempt(high("first", cpu="3")) == ("n1", ["a", "b"])
+
+
 def test_pods_nominated_by_others_with_requests_that_cannot_be_read_are_left_out():
     world = World(make_node("n1", cpu="4"))
     world.nominator.add(PodInfo(high("first", cpu="lots")), "n1")

@@ -190,7 +190,7 @@ class DryRun:
         scratch.follow()
         columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, scratch, self._kept)
         one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, scratch, self.groups)
-        on_columns = _can_be_on_columns(pod, rejections, self.nodes, order)
+        on_columns = _can_be_on_columns(rejections, self.nodes, order)
         if self.groups is not None and (names := self.groups.nodes_of_those_evicted_as_one()):
             on_columns &= ~np.isin(order, [row for name in names if (row := self.nodes.row(name)) is not None])
         screened = order[on_columns]
@@ -253,7 +253,7 @@ class DryRun:
 
 
 def _can_be_on_columns(
-    pod: PodInfo, rejections: Rejections, nodes: NodeTable, rows: Rows
+    rejections: Rejections, nodes: NodeTable, rows: Rows
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return which rows can be tried on columns alone: no filter reads pods, and the row's amounts are sums."""
     if not all(_reads_columns(plugin) for plugin in rejections.filters):
@@ -262,10 +262,6 @@ def _can_be_on_columns(
     no_sums = {*nodes.clamped_rows}
     if seen is not None:
         no_sums |= {*seen.table.clamped_rows}
-        # A pod that waits for room on this very node is in the table already and must not be counted twice.
-        own_row = seen.row_of(pod)
-        if own_row is not None:
-            no_sums.add(own_row)
     return ~np.isin(rows, list(no_sums)) if no_sums else np.ones(len(rows), dtype=np.bool_)
 
 

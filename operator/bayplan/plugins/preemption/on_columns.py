@@ -133,6 +133,10 @@ class ColumnVictimSelector:
     def __post_init__(self) -> None:
         nominated = self.rejections.nominated
         self._with_nominated: NodeTable = self.scratch.source if nominated is None else nominated.table
+        # A pod that waits for room on a row is among those added to it, and must not be counted beside itself.
+        self._own_row = None if nominated is None else nominated.row_of(self.pod)
+        added = () if nominated is None or self._own_row is None else nominated.added_to(self._own_row)
+        self._own = next((each for each in added if each.uid == self.pod.uid), None)
         self._state: CycleState = {}
         self._screened: set[int] = set()
         # Only these filters can speak against a pod that is given back.
@@ -183,13 +187,16 @@ class ColumnVictimSelector:
 
     def _added(self, row: int) -> Sequence[PodInfo]:
         nominated = self.rejections.nominated
-        return () if nominated is None else nominated.added_to(row)
+        added = () if nominated is None else nominated.added_to(row)
+        return tuple([each for each in added if each is not self._own]) if row == self._own_row else added
 
     def _remove_all(self, rows: Rows) -> None:
         scratch, nominated, lower = self.scratch, self._with_nominated, self.lower
         for name, column in nominated.requested.items():
             scratch.requested[name][rows] = column[rows] - lower.requested[name][rows]
         scratch.pod_count[rows] = nominated.pod_count[rows] - lower.counts[rows]
+        if self._own is not None and self._own_row in self._screened:
+            self._shift(np.array([self._own_row]), dict(self._amounts([self._own])), slice(None), -1)
 
     def _reprieve(self, selections: Sequence[VictimSelection], rows: Rows) -> None:
         """Give every row its pods back, those that would violate budgets first, each unless the pod then fails."""
