@@ -30,7 +30,11 @@ logger = logging.getLogger(__name__)
 
 _Hints = tuple[QueueingHintFn | None, ...]
 QueueingHintMap = Mapping[str, Mapping[str, _Hints]]
-"""For one event, by profile, the plugins that registered for it with their hints; other profiles are left out."""
+"""For one event, by profile, the plugins that registered for it with their hints; other profiles are left out.
+
+Under `ANY_PROFILE` stand the plugins of all of them: a group is of the profiles of its members.
+"""
+ANY_PROFILE: Final = ""
 
 EVENTS_PER_SAMPLE: Final = 10
 """The hints of one of so many events are measured."""
@@ -133,6 +137,8 @@ class QueueingHintMaps(dict[ClusterEvent, QueueingHintMap]):
             }
             if plugins:
                 hint_map[name] = plugins
+        if hint_map:
+            hint_map[ANY_PROFILE] = {plugin: () for plugins in hint_map.values() for plugin in plugins}
         self[event] = hint_map
         return hint_map
 

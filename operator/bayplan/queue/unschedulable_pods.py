@@ -1,13 +1,10 @@
 """Pods and groups that wait for an event, by the plugins it may concern (upstream: unschedulable_entities.go)."""
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator
 
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
-from bayplan.queue.queueing_hints import QueueingHintMap
-
-_ANY_PROFILE: Final = ""
+from bayplan.queue.queueing_hints import ANY_PROFILE, QueueingHintMap
 
 
 class UnschedulablePods:
@@ -52,13 +49,13 @@ class UnschedulablePods:
 
     def has_any(self, hint_map: QueueingHintMap) -> bool:
         """Return whether a pod is here that one of these plugins may wake."""
-        return any((name, plugin) in self._by_plugin for name, plugins in _and_groups(hint_map) for plugin in plugins)
+        return any((name, plugin) in self._by_plugin for name, plugins in hint_map.items() for plugin in plugins)
 
     def held_by(self, hint_map: QueueingHintMap) -> Iterator[QueuedEntity]:
         """Give the pods that one of these plugins may wake, of a gated one its gate; those that leave are left out."""
         if not self:
             return
-        for profile, plugins in _and_groups(hint_map):
+        for profile, plugins in hint_map.items():
             for queued in self._waiting_for(profile, plugins):
                 if queued.sub_queue is SubQueue.UNSCHEDULABLE or (
                     queued.sub_queue is SubQueue.GATED and queued.gating_plugin in plugins
@@ -75,10 +72,4 @@ class UnschedulablePods:
 
 def _held_in(queued: QueuedEntity) -> str:
     """Return the profile whose plugins hold it: of a group, that of any member."""
-    return queued.profile if isinstance(queued, QueuedPodInfo) else _ANY_PROFILE
-
-
-def _and_groups(hint_map: QueueingHintMap) -> Iterator[tuple[str, Collection[str]]]:
-    """Give the plugins that an event concerns by profile, and all of them for groups."""
-    yield from hint_map.items()
-    yield _ANY_PROFILE, {plugin for plugins in hint_map.values() for plugin in plugins}
+    return queued.profile if isinstance(queued, QueuedPodInfo) else ANY_PROFILE
