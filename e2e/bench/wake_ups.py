@@ -23,7 +23,7 @@ from bayplan.config.load import default_configuration
 from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.in_flight import STEP_PODS
-from bayplan.queue.queueing_hints import queue_settings
+from bayplan.queue.queue_settings import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import Attempt, AttemptRunner
 from bayplan.scheduler.cycle import SchedulingCycle

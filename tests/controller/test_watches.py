@@ -19,7 +19,7 @@ from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
 from bayplan.controller.watches import STALE_SECONDS, Watches
 from bayplan.framework.status import SUCCESS
-from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
+from bayplan.queue.queue_settings import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.health import HealthChecks
 

@@ -17,7 +17,7 @@ from bayplan.framework.cluster_event import ASSIGNED_POD_ADD
 from bayplan.framework.nominator import Nominator
 from bayplan.plugins.registry import build_frameworks
 from bayplan.plugins.volumes.claims import VolumeError
-from bayplan.queue.queueing_hints import queue_settings
+from bayplan.queue.queue_settings import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Placement

@@ -19,8 +19,8 @@ from bayplan.framework.cluster_event import (
     QueueingHint,
 )
 from bayplan.framework.status import SUCCESS, Code, Status
+from bayplan.queue.queue_settings import QueueProfile, QueueSettings
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
-from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 FIT = frozenset({"Fit"})

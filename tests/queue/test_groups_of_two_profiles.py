@@ -12,8 +12,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import NODE_CONDITION, EventRegistration
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.groups.pod_groups import PodGroups
+from bayplan.queue.queue_settings import QueueProfile, QueueSettings
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
 
 
 class TwoProfiles(Scene):

@@ -8,8 +8,8 @@ from tests.queue.scene import COLOUR, FIT, Scene, info, make_profile
 from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_CONDITION, NODE_TAINT
-from bayplan.queue.queued_pod import SubQueue, priority_sort
-from bayplan.queue.queueing_hints import QueueSettings
+from bayplan.queue.queue_settings import QueueSettings, priority_sort
+from bayplan.queue.queued_pod import SubQueue
 
 PODS = [f"p{i}" for i in range(5)]
 

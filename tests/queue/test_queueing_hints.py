@@ -19,15 +19,9 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.framework.status import SUCCESS
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.queue_settings import QueueProfile, queue_settings
 from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
-from bayplan.queue.queueing_hints import (
-    ObservedEvent,
-    QueueingHintMaps,
-    QueueProfile,
-    is_pod_worth_requeuing,
-    queue_settings,
-    worth_requeuing,
-)
+from bayplan.queue.queueing_hints import ObservedEvent, QueueingHintMaps, is_pod_worth_requeuing, worth_requeuing
 
 
 class Asked:

@@ -4,8 +4,8 @@ from tests.queue.scene import FIT, Scene, info, make_profile
 from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE
+from bayplan.queue.queue_settings import QueueSettings
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.queue.queueing_hints import QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 
 

@@ -5,8 +5,8 @@ from tests.queue_checks import assert_consistent
 
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_CONDITION, EventRegistration
 from bayplan.framework.status import SUCCESS, Code, Status
-from bayplan.queue.queued_pod import SubQueue, priority_sort
-from bayplan.queue.queueing_hints import QueueSettings
+from bayplan.queue.queue_settings import QueueSettings, priority_sort
+from bayplan.queue.queued_pod import SubQueue
 
 ALL = ("bayplan", "other")
 

@@ -6,7 +6,7 @@ from tests.scheduler.scene import Handlers
 from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.framework.status import SUCCESS
-from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
+from bayplan.queue.queue_settings import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.event_handlers import ListerEvents
 

@@ -14,7 +14,7 @@ from bayplan.config.load import default_configuration
 from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.queueing_hints import queue_settings
+from bayplan.queue.queue_settings import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.binder import BindResult
 from bayplan.scheduler.cycle import SchedulingCycle

@@ -6,7 +6,7 @@ from tests.builders import make_node, make_pod, make_pod_info
 from tests.queue.scene import make_profile
 
 from bayplan.cache.cache import Cache
-from bayplan.queue.queueing_hints import QueueSettings
+from bayplan.queue.queue_settings import QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.resource_metrics import resource_metrics_route
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from bayplan.framework.status import Traits
-from bayplan.queue.queued_pod import priority_sort
+from bayplan.queue.queue_settings import priority_sort
 
 
 class PrioritySort:

@@ -4,7 +4,8 @@ import sys
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 
-from bayplan.queue.queued_pod import KeyedHeap, QueuedEntity, SortKey
+from bayplan.queue.queue_settings import SortKey
+from bayplan.queue.queued_pod import KeyedHeap, QueuedEntity
 
 
 @dataclass(slots=True, eq=False)

@@ -9,9 +9,9 @@ from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.groups.pod_groups import PodGroup, PodGroups
+from bayplan.queue.queue_settings import QueueProfile
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue, release_time
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING, PreemptingGroups, QueuedPodGroup
-from bayplan.queue.queueing_hints import QueueProfile
 from bayplan.queue.sub_queues import SubQueues
 
 _GROUP_CHANGE: Final = "PodGroupChange"

@@ -6,23 +6,12 @@ from enum import StrEnum
 from heapq import heapify, heappop, heappush
 from itertools import count
 from math import floor
-from typing import TYPE_CHECKING, Any
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import Status
-
-if TYPE_CHECKING:
-    from bayplan.queue.queueing_hints import QueueProfile, QueueSettings
+from bayplan.queue.queue_settings import QueueProfile, QueueSettings, SortKey
 
 NO_PLUGINS: frozenset[str] = frozenset()
-
-SortKey = tuple[Any, ...]
-
-
-def priority_sort(pod: PodInfo, timestamp: float) -> SortKey:
-    """Return PrioritySort's key: higher priority first, then whoever has waited longer."""
-    return (-pod.priority, timestamp)
-
 
 _Entry = tuple[SortKey, int, int, str]
 _COMPACT_ABOVE = 64
@@ -97,11 +86,11 @@ class QueuedEntity:
         """Whether one of these profiles decides on it."""
         return self.profile in profiles
 
-    def gate(self, profiles: Mapping[str, "QueueProfile"]) -> Status:
+    def gate(self, profiles: Mapping[str, QueueProfile]) -> Status:
         """Return the refusal of the plugin that holds it back, or a status that is ok."""
         return profiles[self.profile].gate(self.pod_info)
 
-    def fail(self, now: float, sequence: int, settings: "QueueSettings", *, rejected: bool) -> None:
+    def fail(self, now: float, sequence: int, settings: QueueSettings, *, rejected: bool) -> None:
         """Count a failed attempt, which a plugin `rejected` or an error ended, and back off from now on."""
         if rejected:
             self.unschedulable_count += 1

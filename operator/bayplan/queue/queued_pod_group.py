@@ -10,8 +10,8 @@ from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.groups.pod_groups import PodGroup
+from bayplan.queue.queue_settings import QueueProfile
 from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo
-from bayplan.queue.queueing_hints import QueueProfile
 
 GANG_SCHEDULING: Final = "GangScheduling"
 _TOO_FEW: Final = "waiting for minCount pods from a gang to appear in scheduling queue"

@@ -14,15 +14,11 @@ from bayplan.metrics.table import Metrics
 from bayplan.queue.in_flight import KEPT_EVENT_BYTES, KEPT_MOVE_BYTES, EventMoves, InFlightPods, PodUpdates
 from bayplan.queue.kept_room import KeptRoom
 from bayplan.queue.queue_contents import QueueContents
+from bayplan.queue.queue_settings import QueueSettings
 from bayplan.queue.queued_groups import QueuedGroups
 from bayplan.queue.queued_pod import NO_PLUGINS, QueuedEntity, QueuedPodInfo
 from bayplan.queue.queued_pod_group import QueuedPodGroup
-from bayplan.queue.queueing_hints import (
-    ObservedEvent,
-    QueueingHintMaps,
-    QueueSettings,
-    is_in_flight_pod_worth_requeuing,
-)
+from bayplan.queue.queueing_hints import ObservedEvent, QueueingHintMaps, is_in_flight_pod_worth_requeuing
 from bayplan.queue.sub_queues import SubQueues
 
 _CONFIGURATION_CHANGE = "ConfigurationChange"

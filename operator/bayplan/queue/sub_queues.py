@@ -11,6 +11,7 @@ from bayplan.framework.status import SUCCESS, Status
 from bayplan.logs.formats import V4, V5
 from bayplan.metrics.table import Metrics
 from bayplan.queue.backing_off import BackingOffPods
+from bayplan.queue.queue_settings import QueueSettings
 from bayplan.queue.queued_pod import (
     NO_PLUGINS,
     KeyedHeap,
@@ -20,7 +21,6 @@ from bayplan.queue.queued_pod import (
     is_backing_off,
     release_time,
 )
-from bayplan.queue.queueing_hints import QueueSettings
 from bayplan.queue.unschedulable_pods import UnschedulablePods
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from bayplan.framework.waiting_pods import WaitingPods
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.metrics.table import Metrics
 from bayplan.plugins.registry import build_frameworks
-from bayplan.queue.queueing_hints import QueueSettings, queue_settings
+from bayplan.queue.queue_settings import QueueSettings, queue_settings
 from bayplan.scheduler.binder import Binder
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.extender.client import ExtenderClient, make_clients

@@ -24,8 +24,8 @@ from bayplan.framework.cluster_event import (
 from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks
+from bayplan.queue.queue_settings import queue_settings
 from bayplan.queue.queued_pod_group import QueuedPodGroup
-from bayplan.queue.queueing_hints import queue_settings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.attempt import AttemptRunner, Failed, Result
 from bayplan.scheduler.cycle import SchedulingCycle
