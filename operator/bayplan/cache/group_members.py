@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from bayplan.api.objects import Pod
-
-if TYPE_CHECKING:
-    from bayplan.cache.pod_info import PodInfo
+from bayplan.cache.pod_info import PodInfo
 
 POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 """By which pods name a group of the CRD (upstream: scheduler-plugins, apis/scheduling/v1alpha1)."""
@@ -32,7 +30,7 @@ class PodGroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-_NO_MEMBERS: Final[Mapping[str, "PodInfo"]] = MappingProxyType({})
+_NO_MEMBERS: Final[Mapping[str, PodInfo]] = MappingProxyType({})
 
 
 def group_key(pod: Pod) -> PodGroupKey | None:
@@ -61,17 +59,17 @@ class GroupMembers:
     def __init__(self) -> None:
         self._members: dict[PodGroupKey, dict[str, PodInfo]] = {}
 
-    def of(self, key: PodGroupKey) -> Mapping[str, "PodInfo"]:
+    def of(self, key: PodGroupKey) -> Mapping[str, PodInfo]:
         """The members on nodes by UID, in the order in which they were counted there; not to be kept."""
         return self._members.get(key, _NO_MEMBERS)
 
-    def add(self, pod: "PodInfo") -> None:
+    def add(self, pod: PodInfo) -> None:
         """Count a pod that is on a node now."""
         key = group_key(pod.pod)
         if key is not None:
             self._members.setdefault(key, {})[pod.uid] = pod
 
-    def remove(self, pod: "PodInfo") -> None:
+    def remove(self, pod: PodInfo) -> None:
         """Count a pod no more that was added in this version."""
         key = group_key(pod.pod)
         if key is not None:
@@ -80,7 +78,7 @@ class GroupMembers:
             if not members:
                 del self._members[key]
 
-    def replace(self, before: "PodInfo", after: "PodInfo") -> None:
+    def replace(self, before: PodInfo, after: PodInfo) -> None:
         """Take another version of a pod, whose label may name another group."""
         if group_key(before.pod) != group_key(after.pod):
             self.remove(before)
