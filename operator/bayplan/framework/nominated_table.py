@@ -1,7 +1,7 @@
 """The node table as it will be once nominated pods have arrived: their room is taken for everybody they outrank."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from sys import getsizeof
 from typing import Final
 
@@ -124,6 +124,7 @@ class NominatedTable:
             self._added.pop(row, None)
 
 
+@dataclass(eq=False)
 class Nominations:
     """The nominated tables of one node table, by the lowest priority they count.
 
@@ -134,20 +135,13 @@ class Nominations:
     that pods take.
     """
 
-    def __init__(
-        self,
-        nodes: NodeTable,
-        nominator: Nominator,
-        on_gone: Callable[[NominatedTable], None],
-        limit: int = KEPT_TABLE_BYTES,
-    ) -> None:
-        self.nominator = nominator
-        self._nodes = nodes
-        self._on_gone = on_gone
-        self._limit = limit
-        self._tables: dict[int, NominatedTable] = {}
-        self._without: ScratchTable | None = None
-        self._without_is_used = False
+    nodes: NodeTable
+    nominator: Nominator
+    on_gone: Callable[[NominatedTable], None]
+    limit: int = KEPT_TABLE_BYTES
+    _tables: dict[int, NominatedTable] = field(default_factory=dict, init=False)
+    _without: ScratchTable | None = field(default=None, init=False)
+    _without_is_used: bool = field(default=False, init=False)
 
     def respected_by(self, pod: PodInfo) -> NominatedTable | None:
         """The table that counts the nominations `pod` must respect, up to date; None if there are none but its own.
@@ -164,13 +158,13 @@ class Nominations:
         table = self._tables.pop(priority, None)
         is_new = table is None
         if table is None:
-            table = NominatedTable(self._nodes, self.nominator, priority)
+            table = NominatedTable(self.nodes, self.nominator, priority)
         # The most recently used one is the last.
         self._tables[priority] = table
         table.follow()
         if len(self._tables) > _FEW_TABLES:
             # They are copies of one table, so each takes about as much.
-            self._keep(max(_FEW_TABLES, self._limit // table.nbytes))
+            self._keep(max(_FEW_TABLES, self.limit // table.nbytes))
             if is_new:
                 self._share_log_bytes()
         return table
@@ -178,7 +172,7 @@ class Nominations:
     def without_nominated(self) -> ScratchTable:
         """A table without nominated pods, up to date, to add those of one node at a time; restore it after use."""
         if self._without is None:
-            self._without = ScratchTable(self._nodes)
+            self._without = ScratchTable(self.nodes)
         self._without_is_used = True
         self._without.follow()
         return self._without
@@ -187,7 +181,7 @@ class Nominations:
         """Let go of the tables that no pod asked for since the last call: they may hold pods that are gone."""
         for priority, table in [*self._tables.items()]:
             if not table.is_used:
-                self._on_gone(self._tables.pop(priority))
+                self.on_gone(self._tables.pop(priority))
             table.is_used = False
         if not self._without_is_used:
             self._without = None
@@ -200,7 +194,7 @@ class Nominations:
 
     def _keep(self, count: int) -> None:
         for priority in list(self._tables)[: max(len(self._tables) - count, 0)]:
-            self._on_gone(self._tables.pop(priority))
+            self.on_gone(self._tables.pop(priority))
 
 
 def _is_countable(pod: PodInfo) -> bool:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from functools import partial
 
 logger = logging.getLogger(__name__)
@@ -18,25 +19,18 @@ def is_being_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
+@dataclass(eq=False)
 class Tasks:
     """Work that goes on beside all else; what escapes it is logged as `message`, so that nothing ends unheard.
 
     `ended` is called at the end of each, `broken` if somebody else ended one.
     """
 
-    def __init__(
-        self,
-        name: str,
-        message: str,
-        *,
-        ended: Callable[[], None] = lambda: None,
-        broken: Callable[[], None] = lambda: None,
-    ) -> None:
-        self._name = name
-        self._message = message
-        self._ended = ended
-        self._broken = broken
-        self._tasks: set[asyncio.Task[None]] = set()
+    name: str
+    message: str
+    ended: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    broken: Callable[[], None] = field(default=lambda: None, kw_only=True)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set, init=False)
 
     def __len__(self) -> int:
         """Return how many are not at their end."""
@@ -44,7 +38,7 @@ class Tasks:
 
     def start(self, work: Callable[[], Awaitable[object]], leave: Callable[[], None] = lambda: None) -> None:
         """Begin work of its own; `leave` is called at its end, even if it never ran."""
-        task = asyncio.create_task(self._logged(work), name=self._name)
+        task = asyncio.create_task(self._logged(work), name=self.name)
         self._tasks.add(task)
         task.add_done_callback(partial(self._done, leave))
 
@@ -65,12 +59,12 @@ class Tasks:
         except (Exception, asyncio.CancelledError):
             if is_being_cancelled():
                 raise
-            logger.exception(self._message)
+            logger.exception(self.message)
 
     def _done(self, leave: Callable[[], None], task: asyncio.Task[None]) -> None:
         is_known = task in self._tasks
         self._tasks.discard(task)
         leave()
-        self._ended()
+        self.ended()
         if is_known and task.cancelled():
-            self._broken()
+            self.broken()

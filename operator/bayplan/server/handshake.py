@@ -5,6 +5,7 @@ import logging
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from bayplan.server.turns import PeerTurns
 
@@ -17,6 +18,7 @@ _FIRST_BYTE = b"\x16"
 _GOODBYE_SECONDS = 1.0
 
 
+@dataclass(eq=False)
 class Handshake:
     """A connection before it is one: it counts as one, and may have to make room for a newer one.
 
@@ -24,21 +26,13 @@ class Handshake:
     turn. `on_hello` is called when a handshake begins to arrive, `on_end` once, however it ends.
     """
 
-    def __init__(
-        self,
-        peer: str,
-        turns: PeerTurns,
-        *,
-        on_hello: Callable[["Handshake"], None],
-        on_end: Callable[["Handshake"], None],
-    ) -> None:
-        self._peer = peer
-        self._turns = turns
-        self._on_hello = on_hello
-        self._on_end = on_end
-        self._task: asyncio.Task[None] | None = None
-        self._handed_over = False
-        """Whether the loop has the socket, which then closes it."""
+    peer: str
+    turns: PeerTurns
+    on_hello: Callable[["Handshake"], None] = field(kw_only=True)
+    on_end: Callable[["Handshake"], None] = field(kw_only=True)
+    _task: asyncio.Task[None] | None = field(default=None, init=False)
+    _handed_over: bool = field(default=False, init=False)
+    """Whether the loop has the socket, which then closes it."""
 
     def begin(
         self, connection: socket.socket, context: ssl.SSLContext, connected: Callable[[], asyncio.BaseProtocol]
@@ -62,11 +56,11 @@ class Handshake:
             async with asyncio.timeout(HANDSHAKE_SECONDS):
                 await _readable(connection)
             if connection.recv(1, socket.MSG_PEEK) != _FIRST_BYTE:
-                logger.debug("no handshake peer=%s error=not TLS", self._peer)
+                logger.debug("no handshake peer=%s error=not TLS", self.peer)
                 return
-            self._on_hello(self)
+            self.on_hello(self)
             # Of too many connections of a peer the oldest is closed, so a turn would be wasted on it.
-            await self._turns.wait(self._peer, ahead=True)
+            await self.turns.wait(self.peer, ahead=True)
             self._handed_over = True
             await asyncio.get_running_loop().connect_accepted_socket(
                 connected,
@@ -77,12 +71,12 @@ class Handshake:
             )
         except OSError as error:
             # What the client said was no TLS, or none that is taken, or it went away, or never said anything.
-            logger.debug("no handshake peer=%s error=%s", self._peer, error)
+            logger.debug("no handshake peer=%s error=%s", self.peer, error)
 
     def _ended(self, connection: socket.socket) -> None:
         if not self._handed_over:
             connection.close()
-        self._on_end(self)
+        self.on_end(self)
 
 
 async def _readable(connection: socket.socket) -> None:

@@ -7,6 +7,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
@@ -129,6 +130,7 @@ class _Kept(NamedTuple, Generic[V]):
     size: int
 
 
+@dataclass(eq=False)
 class ReviewCache(Generic[V]):
     """Answers from memory while an answer is young, and asks once for all who want the same at the same time.
 
@@ -137,19 +139,14 @@ class ReviewCache(Generic[V]):
     `clock` is monotonic, in seconds.
     """
 
-    def __init__(
-        self,
-        seconds_of: Callable[[V], float],
-        size_of: Callable[[V], int],
-        *,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._seconds_of = seconds_of
-        self._size_of = size_of
-        self._clock = clock
-        self._secret = secrets.token_bytes(32)
-        self._kept: RecentlyUsed[bytes, _Kept[V]] = RecentlyUsed(KEEP_BYTES, lambda _, kept: kept.size)
-        self._asking: dict[bytes, asyncio.Task[V]] = {}
+    seconds_of: Callable[[V], float]
+    size_of: Callable[[V], int]
+    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
+    _secret: bytes = field(default_factory=lambda: secrets.token_bytes(32), init=False)
+    _kept: RecentlyUsed[bytes, _Kept[V]] = field(
+        default_factory=lambda: RecentlyUsed(KEEP_BYTES, lambda _, kept: kept.size), init=False
+    )
+    _asking: dict[bytes, asyncio.Task[V]] = field(default_factory=dict, init=False)
 
     @property
     def size(self) -> int:
@@ -160,7 +157,7 @@ class ReviewCache(Generic[V]):
         """Return what is known under `key`, or what `ask` returns; raises what it raises."""
         hashed = hashlib.blake2b(key, digest_size=32, key=self._secret).digest()
         kept = self._kept.get(hashed)
-        if kept is not None and self._clock() < kept.until:
+        if kept is not None and self.clock() < kept.until:
             return kept.value
         task = self._asking.get(hashed)
         if task is None:
@@ -173,6 +170,6 @@ class ReviewCache(Generic[V]):
             value = await ask()
         finally:
             del self._asking[hashed]
-        size = _ENTRY_BYTES + self._size_of(value)
-        self._kept.put(hashed, _Kept(value, self._clock() + self._seconds_of(value), size))
+        size = _ENTRY_BYTES + self.size_of(value)
+        self._kept.put(hashed, _Kept(value, self.clock() + self.seconds_of(value), size))
         return value

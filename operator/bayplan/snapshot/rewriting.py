@@ -1,7 +1,7 @@
 """Wire objects made anew, with some of their fields otherwise."""
 
 from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -11,6 +11,7 @@ Rule = Callable[[Any], Any]
 """What becomes of the value of a field that is not None."""
 
 
+@dataclass(eq=False)
 class Rewriting:
     """Makes structs anew: a rule for a field says what becomes of it, other fields are gone through.
 
@@ -19,26 +20,18 @@ class Rewriting:
     text, in fields, lists and dictionaries; keys of dictionaries stay.
     """
 
-    def __init__(
-        self,
-        rules: Mapping[tuple[type, str], Rule],
-        text: Rule,
-        *,
-        named: Mapping[str, Rule] = MappingProxyType({}),
-        whole: Mapping[type, Rule] = MappingProxyType({}),
-    ) -> None:
-        self._rules = rules
-        self._text = text
-        self._named = named
-        self._whole = whole
-        self._fields: dict[type, list[tuple[str, Rule]]] = {}
+    rules: Mapping[tuple[type, str], Rule]
+    text: Rule
+    named: Mapping[str, Rule] = field(default_factory=dict, kw_only=True)
+    whole: Mapping[type, Rule] = field(default_factory=dict, kw_only=True)
+    _fields: dict[type, list[tuple[str, Rule]]] = field(default_factory=dict, init=False)
 
     def __call__(self, value: Any) -> Any:  # noqa: ANN401 - whatever a field holds
         """The value anew; the same object where nothing of it is otherwise."""
         if isinstance(value, str):
-            return self._text(value)
+            return self.text(value)
         if isinstance(value, msgspec.Struct):
-            whole = self._whole.get(type(value))
+            whole = self.whole.get(type(value))
             if whole is not None:
                 return whole(value)
             changes = {}
@@ -63,8 +56,8 @@ class Rewriting:
         return found
 
     def _rule(self, kind: type, name: str) -> Rule:
-        of_type = (self._rules[each, name] for each in kind.__mro__ if (each, name) in self._rules)
-        return next(of_type, self._named.get(name, self))
+        of_type = (self.rules[each, name] for each in kind.__mro__ if (each, name) in self.rules)
+        return next(of_type, self.named.get(name, self))
 
 
 def as_it_is(value: Any) -> Any:  # noqa: ANN401 - see Rule
