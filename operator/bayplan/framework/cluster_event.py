@@ -125,6 +125,11 @@ def hint(may_help: Callable[[PodInfo, Any, Any], bool], *, old: type = object, n
     return queueing_hint
 
 
+def hint_of_change(read: Callable[[Any], object], kind: type) -> QueueingHintFn:
+    """Make a hint that queues every pod where what is read of an object of this kind is another than before."""
+    return hint(lambda _, old, new: read(old) != read(new), old=kind, new=kind)
+
+
 @dataclass(frozen=True, slots=True)
 class EventRegistration:
     """A plugin's wish to hear of an event; without a hint every such event wakes the pods it rejected."""

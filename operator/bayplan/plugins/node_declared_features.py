@@ -14,7 +14,7 @@ from bayplan.framework.cluster_event import (
     NODE_DECLARED_FEATURE,
     TARGET_POD_UPDATE,
     EventRegistration,
-    hint,
+    hint_of_change,
 )
 from bayplan.framework.interface import CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Traits
@@ -58,10 +58,11 @@ class NodeDeclaredFeatures:
         return [Reason("node(s) didn't match Pod's required features", np.ones(len(rows), dtype=np.bool_))]
 
     def events_to_register(self) -> Sequence[EventRegistration]:
+        declared = hint_of_change(lambda node: node.status.declared_features or [], Node)
         return (
-            EventRegistration(NODE_ADD, hint(_declares_other_features, old=Node, new=Node)),
-            EventRegistration(NODE_DECLARED_FEATURE, hint(_declares_other_features, old=Node, new=Node)),
-            EventRegistration(TARGET_POD_UPDATE, hint(_needs_other_features, old=PodInfo, new=PodInfo)),
+            EventRegistration(NODE_ADD, declared),
+            EventRegistration(NODE_DECLARED_FEATURE, declared),
+            EventRegistration(TARGET_POD_UPDATE, hint_of_change(_needed, PodInfo)),
         )
 
 
@@ -80,11 +81,3 @@ def _needed(pod: PodInfo) -> frozenset[str]:
 
 def _has_bind_mount_options(container: Container | EphemeralContainer) -> bool:
     return any(mount.bind_mount_options for mount in container.volume_mounts or ())
-
-
-def _declares_other_features(pod: PodInfo, old: Node, new: Node) -> bool:
-    return (old.status.declared_features or []) != (new.status.declared_features or [])
-
-
-def _needs_other_features(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
-    return _needed(new) != _needed(old)

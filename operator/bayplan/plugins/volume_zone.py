@@ -20,6 +20,7 @@ from bayplan.framework.cluster_event import (
     VOLUME_ADD_OR_UPDATE,
     EventRegistration,
     hint,
+    hint_of_change,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult
 from bayplan.framework.status import SKIP, SUCCESS, Code, Codes, Reads, Reason, Status, Traits
@@ -91,9 +92,7 @@ class VolumeZone:
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
             EventRegistration(CLAIM_ADD_OR_UPDATE, claim_hint(ephemeral_too=False)),
-            EventRegistration(
-                VOLUME_ADD_OR_UPDATE, hint(_has_other_topologies, old=PersistentVolume, new=PersistentVolume)
-            ),
+            EventRegistration(VOLUME_ADD_OR_UPDATE, hint_of_change(_volume_topologies, PersistentVolume)),
         )
 
     def _topologies(self, pod: PodInfo) -> list[_Topology] | str:
@@ -162,7 +161,3 @@ def _volume_topologies(volume: PersistentVolume) -> list[_Topology]:
 
 def _is_bound_when_consumed(pod: PodInfo, old: object, new: StorageClass) -> bool:
     return new.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
-
-
-def _has_other_topologies(pod: PodInfo, old: PersistentVolume, new: PersistentVolume) -> bool:
-    return _volume_topologies(old) != _volume_topologies(new)

@@ -24,6 +24,7 @@ from bayplan.framework.cluster_event import (
     VOLUME_ADD_OR_UPDATE,
     EventRegistration,
     hint,
+    hint_of_change,
 )
 from bayplan.framework.interface import NOT_CONCERNED, CycleState, PreFilterResult, Scores
 from bayplan.framework.status import (
@@ -210,7 +211,7 @@ class VolumeBinding:
             volumes.revert(self._assumed)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        topologies = hint(_allows_other_topologies, old=StorageClass, new=StorageClass)
+        topologies = hint_of_change(lambda each: each.allowed_topologies or [], StorageClass)
         capacity = hint(_has_room_for_larger_volumes, old=CSIStorageCapacity, new=CSIStorageCapacity)
         return (
             EventRegistration(STORAGE_CLASS_ADD_OR_UPDATE, topologies),
@@ -218,7 +219,7 @@ class VolumeBinding:
             EventRegistration(VOLUME_ADD_OR_UPDATE),
             EventRegistration(NODE_ADD),
             EventRegistration(NODE_LABEL),
-            EventRegistration(CSI_NODE_ADD_OR_UPDATE, hint(_has_other_migrated_plugins, old=CSINode, new=CSINode)),
+            EventRegistration(CSI_NODE_ADD_OR_UPDATE, hint_of_change(_migrated_plugins, CSINode)),
             EventRegistration(CSI_DRIVER_UPDATE, hint(_checks_capacity_no_more, old=CSIDriver, new=CSIDriver)),
             EventRegistration(STORAGE_CAPACITY_ADD_OR_UPDATE, capacity),
         )
@@ -253,14 +254,6 @@ class VolumeBinding:
             if reference.ephemeral and (problem := ownership_problem(pod, claim)):
                 return problem
         return ""
-
-
-def _allows_other_topologies(pod: PodInfo, old: StorageClass, new: StorageClass) -> bool:
-    return (old.allowed_topologies or []) != (new.allowed_topologies or [])
-
-
-def _has_other_migrated_plugins(pod: PodInfo, old: CSINode, new: CSINode) -> bool:
-    return _migrated_plugins(old) != _migrated_plugins(new)
 
 
 def _migrated_plugins(csi_node: CSINode) -> str:
