@@ -95,7 +95,7 @@ class QueuedGroups:
     # Members come and go.
 
     def add(self, queued: QueuedPodInfo, key: PodGroupKey, *, failed: bool = False) -> None:
-        """Take in a member that is in no sub-queue; after an attempt that `failed`, a group of its own backs off."""
+        """Take in a member that is in no sub-queue; a group of its own backs off as it would, if its bind `failed`."""
         self._key_of[queued.uid] = key
         entity = self._entities.get(key)
         group = None if self.groups is None else self.groups.get(key)
@@ -108,7 +108,8 @@ class QueuedGroups:
         else:
             entity = self._open(group, queued)
             if failed:
-                self.fail(entity, False)
+                entity.consecutive_errors = queued.consecutive_errors
+                entity.backoff_expiration = queued.backoff_expiration
             self._join(entity, queued)
 
     def update(self, member: QueuedPodInfo, new: PodInfo) -> None:

@@ -210,8 +210,10 @@ class SchedulingQueue(QueueContents):
         if not ends_nomination:
             self._renew_nomination(queued)
         rejectors = NO_PLUGINS if error else rejector_plugins
-        self._fail(queued, bool(rejectors))
-        if key := self.group_of(queued.pod_info):
+        key = self.group_of(queued.pod_info)
+        # A member that nothing rejected may have had a place in a round that failed.
+        self._fail(queued, bool(rejectors) or not (error or key is None))
+        if key is not None:
             self._in_flight.done(uid)
             self._groups.add(queued, key, failed=True)
             return
