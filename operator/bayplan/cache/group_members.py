@@ -47,8 +47,21 @@ def group_key(pod: Pod) -> PodGroupKey | None:
     return PodGroupKey(GroupSource.CRD, pod.metadata.namespace, name) if name else None
 
 
+def _counted_with(pod: PodInfo) -> PodGroupKey | None:
+    """Return the group among whose members the pod is counted.
+
+    Who names a group of the CRD and ends is counted with none: a workload that is submitted again under its name has
+    another gang in that group while the pods of the one before take their grace period. Kubernetes' own group stays
+    until its last pod is gone, and counts them (upstream: backend/cache/podgroupstate.go).
+    """
+    key = group_key(pod.pod)
+    return None if key is not None and key.source is GroupSource.CRD and pod.is_terminating else key
+
+
 class GroupMembers:
     """The pods on nodes by the group they name, assumed or bound, whoever bound them; finished ones are not among them.
+
+    Nor are those of the CRD's groups that end.
 
     The cache keeps it with each pod it counts, so that gates and rounds find how many members a group has in O(1). It
     holds nothing for pods without a group, and nothing for groups without a member on a node.
@@ -65,13 +78,13 @@ class GroupMembers:
 
     def add(self, pod: PodInfo) -> None:
         """Count a pod that is on a node now."""
-        key = group_key(pod.pod)
+        key = _counted_with(pod)
         if key is not None:
             self._members.setdefault(key, {})[pod.uid] = pod
 
     def remove(self, pod: PodInfo) -> None:
         """Count a pod no more that was added in this version."""
-        key = group_key(pod.pod)
+        key = _counted_with(pod)
         if key is not None:
             members = self._members[key]
             del members[pod.uid]
@@ -79,7 +92,7 @@ class GroupMembers:
                 del self._members[key]
 
     def replace(self, before: PodInfo, after: PodInfo) -> None:
-        """Take another version of a pod, whose label may name another group."""
-        if group_key(before.pod) != group_key(after.pod):
+        """Take another version of a pod, which may name another group, or end."""
+        if _counted_with(before) != _counted_with(after):
             self.remove(before)
         self.add(after)
