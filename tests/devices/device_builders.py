@@ -104,14 +104,20 @@ def still():
     return 0.0
 
 
-def devices_of(answer):
-    """Pool and device of each result, by claim; the text of a refusal, which tells an error by its first word."""
+def devices_of(answer, claims, node):
+    """Pool and device of each result on a node, by claim; of a refusal its text, with that it is an error."""
     if not hasattr(answer, "allocations"):
         return f"error: {answer.text}" if answer.fails and not answer.timed_out else answer.text
-    return [[f"{each.pool}/{each.device}" for each in found.devices.results] for found in answer.allocations()]
+    allocations = answer.allocations(claims, node)
+    return [[f"{each.pool}/{each.device}" for each in found.devices.results] for found in allocations]
+
+
+def answered(allocator, claims, nodes, now=still, **options):
+    """What each of the nodes answers, as `devices_of` says it."""
+    answers = allocator.allocate(claims, nodes, now, **options)
+    return [devices_of(answer, claims, node) for answer, node in zip(answers, nodes, strict=True)]
 
 
 def allocate(slices, *claims, nodes=("n1",), **options):
     """What each node answers, as `devices_of` says it."""
-    answers = make_allocator(slices, **options).allocate(claims, make_nodes(*nodes), still)
-    return [devices_of(answer) for answer in answers]
+    return answered(make_allocator(slices, **options), claims, make_nodes(*nodes))

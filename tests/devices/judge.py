@@ -46,12 +46,12 @@ def allocator_of(case):
 def bayplan_answers(case, *, packs=False):
     """What bayplan says of a case, in the form in which answers are compared."""
     allocator = allocator_of(case)
-    claims, nodes = decode(case["claims"], list[ResourceClaim]), [decode(case["node"], Node)]
-    (answer,) = allocator.allocate(claims, nodes, still, packs=packs)
+    claims, node = decode(case["claims"], list[ResourceClaim]), decode(case["node"], Node)
+    (answer,) = allocator.allocate(claims, [node], still, packs=packs)
     if isinstance(answer, Refusal):
         told = {"error": answer.text} if answer.fails else {"refusal": answer.text}
         return {"timedOut": True} if answer.timed_out else told
-    return {"allocations": [_comparable(each) for each in answer.allocations()]}
+    return {"allocations": [_comparable(each) for each in answer.allocations(claims, node)]}
 
 
 def comparable(answer):

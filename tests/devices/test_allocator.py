@@ -3,11 +3,11 @@ from tests.devices.device_builders import (
     DRIVER,
     allocate,
     alternative,
+    answered,
     asked_selectors,
     consumes,
     counter_set,
     device,
-    devices_of,
     exactly,
     make_allocator,
     make_claim,
@@ -27,10 +27,10 @@ NONE = "cannot allocate all claims"
 def taken(*devices, node="n1"):
     """A state in which one claim holds these devices."""
     state = AllocatedState()
-    answer = make_allocator([make_slice("s", [device(name) for name in devices], node=node)]).allocate(
-        [make_claim(exactly("r", len(devices)))], make_nodes(node), still
-    )
-    state.observe("other", answer[0].allocations()[0])
+    allocator = make_allocator([make_slice("s", [device(name) for name in devices], node=node)])
+    claims, nodes = [make_claim(exactly("r", len(devices)))], make_nodes(node)
+    (answer,) = allocator.allocate(claims, nodes, still)
+    state.observe("other", answer.allocations(claims, nodes[0])[0])
     return state
 
 
@@ -57,8 +57,7 @@ def test_alike_nodes_are_one_search_whatever_the_attributes_that_nobody_reads(mo
     expression = f'device.attributes["{DRIVER}"].model == "A"'
     allocator = make_allocator(slices, [make_class("gpu", expression)])
     nodes = make_nodes(*(f"n{i}" for i in range(500)))
-    answers = allocator.allocate([make_claim(exactly("r", 8))], nodes, still)
-    assert devices_of(answers[499]) == [[f"n499/gpu-{i}" for i in range(8)]]
+    assert answered(allocator, [make_claim(exactly("r", 8))], nodes)[499] == [[f"n499/gpu-{i}" for i in range(8)]]
     assert asked == [expression]
 
 
@@ -69,14 +68,17 @@ def test_what_was_found_stands_for_claims_that_ask_for_the_same_until_something_
     slices = [make_gpus(name, 2, attributes={"model": "A"}) for name in ("n1", "n2")]
     allocator = make_allocator(slices, [make_class("gpu", expression)], allocated=allocated)
 
-    def ask(name):
-        return allocator.allocate([make_claim(exactly(), name=name)], make_nodes("n1", "n2"), still)
+    nodes = make_nodes("n1", "n2")
 
-    first = ask("first")[0]
-    assert [devices_of(each) for each in ask("second")] == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
+    def ask(name):
+        return answered(allocator, [make_claim(exactly(), name=name)], nodes)
+
+    claims = [make_claim(exactly(), name="first")]
+    first = allocator.allocate(claims, nodes, still)[0]
+    assert ask("second") == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
     assert asked == [expression]
-    allocated.observe("first", first.allocations()[0])
-    assert [devices_of(each) for each in ask("third")] == [[["n1/gpu-1"]], [["n2/gpu-0"]]]
+    allocated.observe("first", first.allocations(claims, nodes[0])[0])
+    assert ask("third") == [[["n1/gpu-1"]], [["n2/gpu-0"]]]
     assert asked == [expression] * 2
 
 
@@ -93,9 +95,10 @@ def test_nodes_that_differ_in_what_is_read_or_taken_are_answered_apart():
 def test_a_later_request_can_make_an_earlier_one_take_another_alternative():
     slices = [make_gpus("n1", 3)]
     first = {"name": "any", "firstAvailable": [alternative("two", 2), alternative("one", 1)]}
-    answer = make_allocator(slices).allocate([make_claim(first, exactly("r", 2))], make_nodes("n1"), still)[0]
-    assert [each.request for each in answer.allocations()[0].devices.results] == ["any/one", "r", "r"]
-    assert answer.choices() == [1]
+    claims, nodes = [make_claim(first, exactly("r", 2))], make_nodes("n1")
+    (answer,) = make_allocator(slices).allocate(claims, nodes, still)
+    assert [each.request for each in answer.allocations(claims, nodes[0])[0].devices.results] == ["any/one", "r", "r"]
+    assert answer.choices == [1]
 
 
 def test_a_constraint_picks_devices_that_have_one_value_in_common_or_none():
@@ -121,12 +124,12 @@ def test_a_device_is_shared_up_to_its_capacity():
     shared = device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "40Gi"}})
     wants = {"capacity": {"requests": {"memory": "15Gi"}}}
     allocator = make_allocator([make_slice("s", [shared])])
-    two = allocator.allocate([make_claim(exactly("a", **wants), exactly("b", **wants))], make_nodes("n1"), still)[0]
-    results = two.allocations()[0].devices.results
+    two, nodes = [make_claim(exactly("a", **wants), exactly("b", **wants))], make_nodes("n1")
+    results = allocator.allocate(two, nodes, still)[0].allocations(two, nodes[0])[0].devices.results
     assert [each.consumed_capacity for each in results] == [{"memory": "15Gi"}] * 2
     assert results[0].share_id != results[1].share_id
     three = [make_claim(exactly(name, **wants), name=name) for name in "abc"]
-    assert devices_of(allocator.allocate(three, make_nodes("n1"), still)[0]) == NONE
+    assert answered(allocator, three, nodes) == [NONE]
 
 
 def test_a_taint_of_the_device_or_of_a_rule_needs_a_toleration():
@@ -205,8 +208,8 @@ def test_of_a_pool_whose_devices_choose_their_nodes_each_node_gets_those_for_it(
     devices.append(device("any", allNodes=True))
     allocator = make_allocator([make_slice("s", devices, node=None, perDeviceNodeSelection=True)])
     nodes = [*make_nodes("n1", "n2", "n3", zone="b"), *make_nodes("n4", zone="a")]
-    answers = allocator.allocate([make_claim(exactly())], nodes, still)
-    assert [devices_of(each) for each in answers] == [[["pool/one"]], [["pool/two"]], [["pool/any"]], [["pool/zone"]]]
+    answers = answered(allocator, [make_claim(exactly())], nodes)
+    assert answers == [[["pool/one"]], [["pool/two"]], [["pool/any"]], [["pool/zone"]]]
     (counts,) = zip(*allocator.count([make_claim(exactly())], nodes, still), strict=True)
     assert [each.offered for each in counts] == [2, 2, 1, 2]
 
@@ -214,8 +217,7 @@ def test_of_a_pool_whose_devices_choose_their_nodes_each_node_gets_those_for_it(
 def test_a_renewed_allocator_sees_the_new_slices():
     before = make_allocator([make_gpus("n1", 1)])
     after = make_allocator([make_gpus("n1", 1), make_gpus("n2", 1)], previous=before)
-    answers = after.allocate([make_claim(exactly())], make_nodes("n1", "n2"), still)
-    assert [devices_of(each) for each in answers] == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
+    assert answered(after, [make_claim(exactly())], make_nodes("n1", "n2")) == [[["n1/gpu-0"]], [["n2/gpu-0"]]]
 
 
 def test_a_shared_pool_that_is_obsolete_for_one_node_still_serves_the_others():

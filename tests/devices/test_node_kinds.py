@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.devices.device_builders import (
+    answered,
     consumes,
     counter_set,
     device,
-    devices_of,
     exactly,
     make_allocator,
     make_claim,
@@ -41,36 +41,39 @@ def test_what_is_kept_between_attempts_answers_as_if_nothing_had_been_kept(steps
             allocated.observe(has.pop(where % len(has)), None)
             continue
         claim = make_claim(exactly("r", min(count, 3)), name=f"c{number}")
+        fresh = make_allocator(slices, allocated=allocated)
+        assert answered(kept, [claim], nodes, packs=packs) == answered(fresh, [claim], nodes, packs=packs)
         answers = kept.allocate([claim], nodes, still, packs=packs)
-        fresh = make_allocator(slices, allocated=allocated).allocate([claim], nodes, still, packs=packs)
-        assert [devices_of(each) for each in answers] == [devices_of(each) for each in fresh]
         if hasattr(answers[where], "allocations"):
-            allocated.observe(f"c{number}", answers[where].allocations()[0])
+            allocated.observe(f"c{number}", answers[where].allocations([claim], nodes[where])[0])
             has.append(f"c{number}")
 
 
 def test_more_changes_than_are_remembered_are_no_secret():
     allocated = AllocatedState()
     kept, nodes = make_allocator([make_gpus("n1", 2)], allocated=allocated), make_nodes("n1")
-    (first,) = kept.allocate([make_claim(exactly())], nodes, still)
+    claims = [make_claim(exactly())]
+    (first,) = kept.allocate(claims, nodes, still)
     for turn in range(3001):
-        allocated.observe("c", None if turn % 2 else first.allocations()[0])
-    assert devices_of(kept.allocate([make_claim(exactly())], nodes, still)[0]) == [["n1/gpu-1"]]
+        allocated.observe("c", None if turn % 2 else first.allocations(claims, nodes[0])[0])
+    assert answered(kept, claims, nodes) == [[["n1/gpu-1"]]]
 
 
 def test_changes_are_told_by_pool_as_long_as_they_are_few():
     allocated = AllocatedState()
     allocator = make_allocator([make_gpus("n1"), make_gpus("n2")], allocated=allocated)
-    first, second = allocator.allocate([make_claim(exactly())], make_nodes("n1", "n2"), still)
+    claims, nodes = [make_claim(exactly())], make_nodes("n1", "n2")
+    answers = allocator.allocate(claims, nodes, still)
+    (first,), (second,) = (each.allocations(claims, node) for each, node in zip(answers, nodes, strict=True))
     before = allocated.latest
     assert allocated.changed_since(before) == set()
-    allocated.observe("a", first.allocations()[0])
+    allocated.observe("a", first)
     between = allocated.latest
-    allocated.observe("b", second.allocations()[0])
+    allocated.observe("b", second)
     assert allocated.changed_since(before) == {("gpu.example.com", "n1"), ("gpu.example.com", "n2")}
     assert allocated.changed_since(between) == {("gpu.example.com", "n2")}
     for turn in range(3000):
-        allocated.observe("b", None if turn % 2 == 0 else second.allocations()[0])
+        allocated.observe("b", None if turn % 2 == 0 else second)
     assert allocated.changed_since(between) is None
 
 
@@ -78,7 +81,6 @@ def test_a_node_that_got_other_labels_has_the_devices_of_these():
     selector = {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "In", "values": ["b"]}]}]}
     slices = [make_slice("s", [device("gpu-0")], node=None, pool="zonal", nodeSelector=selector)]
     allocator = make_allocator(slices)
-    claim = make_claim(exactly())
-    before = allocator.allocate([claim], make_nodes("n1", zone="a"), still)
-    after = allocator.allocate([claim], make_nodes("n1", zone="b"), still)
-    assert [devices_of(each) for each in (*before, *after)] == ["cannot allocate all claims", [["zonal/gpu-0"]]]
+    claims, old, new = [make_claim(exactly())], make_nodes("n1", zone="a"), make_nodes("n1", zone="b")
+    assert answered(allocator, claims, old) == ["cannot allocate all claims"]
+    assert answered(allocator, claims, new) == [[["zonal/gpu-0"]]]

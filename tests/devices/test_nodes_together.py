@@ -24,14 +24,14 @@ def objects(scene, kind):
     return [looked_up(decode(each), resource) for each in scene.objects if each["kind"] == resource.kind]
 
 
-def told(answer):
+def told(answer, claim, node):
     """All that the answer of a node says; the text of an error may name another claim and its devices."""
     if not hasattr(answer, "allocations"):
         return "error" if answer.fails else answer.text
-    allocations = msgspec.to_builtins(answer.allocations())
+    allocations = msgspec.to_builtins(answer.allocations([claim], node))
     for result in (each for allocation in allocations for each in allocation["devices"].get("results", ())):
         result.pop("shareID", None)
-    return answer.node_name, allocations, answer.choices()
+    return allocations, answer.choices
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -55,7 +55,9 @@ def test_nodes_that_are_asked_together_answer_as_each_does_alone(seed):
         for packs in (True, False):
             answers = together.allocate([claim], nodes, still, packs=packs)
             alone = [allocator().allocate([claim], [node], still, packs=packs)[0] for node in nodes]
-            assert [told(each) for each in answers] == [told(each) for each in alone]
-        granted = [each for each in answers if hasattr(each, "allocations")]
+            for node, one, other in zip(nodes, answers, alone, strict=True):
+                assert told(one, claim, node) == told(other, claim, node)
+        granted = [(each, node) for each, node in zip(answers, nodes, strict=True) if hasattr(each, "allocations")]
         if granted:
-            state.observe(f"new-{number}", granted[-1].allocations()[0])
+            grant, where = granted[-1]
+            state.observe(f"new-{number}", grant.allocations([claim], where)[0])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, repeat
 from typing import Final, TypeVar
 
 import msgspec
@@ -42,52 +42,40 @@ T = TypeVar("T")
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
-@dataclass(slots=True)
-class _Solution:
-    """What one search found: the picks of each claim, and by request the alternative that was chosen.
+@dataclass(slots=True, eq=False)
+class Grant:
+    """That a node has devices for all claims; which ones is written down when it is asked for.
 
-    It is as good for other claims that ask for the same.
+    It is as good for other claims that ask for the same, and for nodes that are alike. `choices` says for each request
+    that has alternatives, over all claims, which one was chosen, from 0.
     """
 
+    _index: PoolIndex
     picks: Sequence[Sequence[Pick]]
     chosen: tuple[Mapping[int, Request], ...]
     choices: Sequence[int]
-    utilization: int | None = None
+    _utilization: int | None = None
     """What it makes of a node, once that was asked."""
 
-
-@dataclass(frozen=True, slots=True)
-class Grant:
-    """That a node has devices for all claims; which ones is written down when it is asked for."""
-
-    node_name: str
-    _claims: Sequence[ResourceClaim]
-    _pools: Sequence[Pool]
-    _solution: _Solution
-
-    def allocations(self) -> tuple[AllocationResult, ...]:
+    def allocations(self, claims: Sequence[ResourceClaim], node: Node) -> tuple[AllocationResult, ...]:
         """The allocation of each claim, in order, with new share IDs at each call and without a timestamp."""
-        found = self._solution
+        pools = self._index.pools_of(node).pools
 
         def here(pick: Pick) -> Offer:
             pool, piece, place = pick.slot.place
-            return self._pools[pool].slices[piece].offer(place)
+            return pools[pool].slices[piece].offer(place)
 
         return tuple(
-            allocation_of(claim, [(pick, here(pick)) for pick in picks], chosen, self.node_name)
-            for claim, picks, chosen in zip(self._claims, found.picks, found.chosen, strict=True)
+            allocation_of(claim, [(pick, here(pick)) for pick in picks], chosen, node.metadata.name)
+            for claim, picks, chosen in zip(claims, self.picks, self.chosen, strict=True)
         )
 
-    def utilization(self, allocated: AllocatedState) -> int:
+    def utilization(self, node: Node, allocated: AllocatedState) -> int:
         """Return how many per cent of the node's devices of this kind are taken with this grant."""
-        found = self._solution
-        if found.utilization is None:
-            found.utilization = utilization(self._pools, chain.from_iterable(found.picks), allocated)
-        return found.utilization
-
-    def choices(self) -> Sequence[int]:
-        """For each request that has alternatives, over all claims: which one was chosen, from 0."""
-        return self._solution.choices
+        if self._utilization is None:
+            pools = self._index.pools_of(node).pools
+            self._utilization = utilization(pools, chain.from_iterable(self.picks), allocated)
+        return self._utilization
 
 
 class Allocator:
@@ -110,7 +98,7 @@ class Allocator:
         self.kinds: Kinds = previous.kinds if previous else Kinds()
         self._classes = classes
         self._allocated = allocated
-        self._known: dict[Hashable, dict[Hashable, _Solution | Refusal]] = {}
+        self._known: dict[Hashable, dict[Hashable, Grant | Refusal]] = {}
         self._known_size = 0
         self._nodes: dict[Reads, NodeKinds] = {}
 
@@ -132,15 +120,10 @@ class Allocator:
         if self.index.selector_error:
             return [Refusal(self.index.selector_error, fails=True)] * len(nodes)
         reads = reads_of(claims, self._classes)
-        too_late: _Solution | Refusal = TIMED_OUT
+        too_late: Grant | Refusal = TIMED_OUT
         ask = partial(self._answer, claims, reads, packs=packs)
-        found = self._by_kind(
-            nodes, reads, now, ask, too_late, answers=self._answers(claims, packs=packs), seconds=seconds
-        )
-        return [
-            solution if isinstance(solution, Refusal) else Grant(node.metadata.name, claims, pools, solution)
-            for node, (pools, solution) in zip(nodes, found, strict=True)
-        ]
+        answers = self._answers(claims, packs=packs)
+        return self._by_kind(nodes, reads, now, ask, too_late, answers=answers, seconds=seconds)
 
     def count(
         self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float]
@@ -149,7 +132,7 @@ class Allocator:
         reads = reads_of(claims, self._classes)
         none: Sequence[DeviceCount] = ()
         ask = partial(self._count, claims, reads)
-        return [counts for _, counts in self._by_kind(nodes, reads, now, ask, none, answers={})]
+        return self._by_kind(nodes, reads, now, ask, none, answers={})
 
     def _by_kind(
         self,
@@ -161,21 +144,20 @@ class Allocator:
         *,
         answers: dict[Hashable, T],
         seconds: float = ATTEMPT_SECONDS,
-    ) -> Iterator[tuple[Sequence[Pool], T]]:
-        """Give the pools of each node and what was answered on the first of its kind, as long as there is time."""
+    ) -> list[T]:
+        """Give for each node what was answered on the first of its kind, as long as there is time."""
         end = now() + seconds
         kinds = self._kinds_by(reads)
-        for node in nodes:
-            known = kinds.known(node)
-            if known is None or known[2] not in answers:
-                # Taking a node in takes its time, too, when it was not seen before.
-                if now() >= end:
-                    yield (), too_late
-                    continue
-                known = kinds.find(node) if known is None else known
-                if known[2] not in answers:
-                    answers[known[2]] = ask(node, known[1].pools, lambda: now() >= end)
-            yield known[1].pools, answers[known[2]]
+        numbers = kinds.known(nodes)
+        for place, number in enumerate(numbers):
+            # Taking a node in takes its time, too, when it was not seen before.
+            if number in answers or now() >= end:
+                continue
+            node = nodes[place]
+            numbers[place] = found = kinds.find(node) if number is None else number
+            if found not in answers:
+                answers[found] = ask(node, self.index.pools_of(node).pools, lambda: now() >= end)
+        return list(map(answers.get, numbers, repeat(too_late)))
 
     def _kinds_by(self, reads: Reads) -> NodeKinds:
         found = self._nodes.get(reads)
@@ -186,7 +168,7 @@ class Allocator:
         found.follow()
         return found
 
-    def _answers(self, claims: Sequence[ResourceClaim], *, packs: bool) -> dict[Hashable, _Solution | Refusal]:
+    def _answers(self, claims: Sequence[ResourceClaim], *, packs: bool) -> dict[Hashable, Grant | Refusal]:
         """Return what is known for claims that ask for the same, by the kinds of nodes.
 
         It stands until something is taken or given back on a node, which is of another kind then.
@@ -211,9 +193,9 @@ class Allocator:
         is_over: Callable[[], bool],
         *,
         packs: bool,
-    ) -> _Solution | Refusal:
+    ) -> Grant | Refusal:
         """Search; what has no answer when packed may have one in upstream's order, and then that counts."""
-        found: _Solution | Refusal = TIMED_OUT
+        found: Grant | Refusal = TIMED_OUT
         if packs:
             with suppress(AllocationError):
                 found = self._search(claims, reads, node, pools, is_over, packs=True)
@@ -283,7 +265,7 @@ class Allocator:
         is_over: Callable[[], bool],
         *,
         packs: bool = False,
-    ) -> _Solution | Refusal:
+    ) -> Grant | Refusal:
         search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over, packs=packs)
         try:
             requests = self._prepared(claims, search)
@@ -301,9 +283,9 @@ class Allocator:
             for r, request in by_request.items()
             if each.has_choice[r]
         ]
-        solution = _Solution(search.picks, chosen, choices)
+        grant = Grant(self.index, search.picks, chosen, choices)
         # What cannot be written down ends the attempt here already.
-        Grant(node.metadata.name, claims, pools, solution).allocations()
+        grant.allocations(claims, node)
         for request in chain.from_iterable(by_request.values() for by_request in chosen):
             request.forget()
-        return solution
+        return grant

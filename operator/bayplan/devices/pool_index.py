@@ -172,7 +172,7 @@ class PoolIndex:
 
 
 class NodeKinds:
-    """Gives the pools of nodes and a number for what searches with these `reads` depend on; the allocator relies on it.
+    """Numbers nodes by what searches with these `reads` depend on; the allocator relies on it.
 
     Nodes with the same number are answered alike. An attempt begins with `follow`.
     """
@@ -183,31 +183,40 @@ class NodeKinds:
         self._kinds = kinds
         self._allocated = allocated
         self._latest = allocated.latest
-        self._known: dict[str, tuple[object, NodePools, int]] = {}
+        self._nodes: dict[str, Node] = {}
+        """Those of which the number is known, by name."""
+        self._numbers: dict[int, int] = {}
+        """By the identities of these, so that all nodes are looked up without a step of the interpreter for each."""
 
     def follow(self) -> None:
         """Forget the nodes of pools of which something was taken or given back since the last call."""
         changed = self._allocated.changed_since(self._latest)
         self._latest = self._allocated.latest
         nodes_of = self._index.nodes_of
-        if changed is None or len(self._known) > _MAX_NODES or any(nodes_of.get(pool, ()) is None for pool in changed):
-            self._known.clear()
+        if changed is None or len(self._nodes) > _MAX_NODES or any(nodes_of.get(pool, ()) is None for pool in changed):
+            self._nodes.clear()
+            self._numbers.clear()
             return
         for pool in changed:
             for name in nodes_of.get(pool) or ():
-                self._known.pop(name, None)
+                self._forget(name)
 
-    def known(self, node: Node) -> tuple[object, NodePools, int] | None:
-        """Return the labels, the pools and the number of a node where these are known."""
-        known = self._known.get(node.metadata.name)
-        return known if known is not None and known[0] is node.metadata.labels else None
+    def known(self, nodes: Sequence[Node]) -> list[int | None]:
+        """Return the number of each node, in order; None where it is not known, or the node was replaced since."""
+        return list(map(self._numbers.get, map(id, nodes)))
 
-    def find(self, node: Node) -> tuple[object, NodePools, int]:
-        """Find out the same."""
-        pools = self._index.pools_of(node)
-        number = self._kinds.number(pools.kind(self._reads, self._kinds, self._allocated))
-        found = self._known[node.metadata.name] = node.metadata.labels, pools, number
-        return found
+    def find(self, node: Node) -> int:
+        """Find out the number of a node."""
+        self._forget(node.metadata.name)
+        content = self._index.pools_of(node).kind(self._reads, self._kinds, self._allocated)
+        self._nodes[node.metadata.name] = node
+        number = self._numbers[id(node)] = self._kinds.number(content)
+        return number
+
+    def _forget(self, name: str) -> None:
+        node = self._nodes.pop(name, None)
+        if node is not None:
+            del self._numbers[id(node)]
 
 
 def _is_for(each: SliceOffers, matched: frozenset[bytes]) -> bool:

@@ -265,11 +265,12 @@ class DynamicResources:
             return scores
         elsewhere = sum(score(each, allocation) for each in claims.claims if (allocation := claims.allocation(each)))
         for position, answer in enumerate(claims.found.at(rows).answers):
-            if isinstance(answer, Grant):
-                value = elsewhere + sum(MOST_ALTERNATIVES - choice for choice in answer.choices())
+            node = nodes.nodes[int(rows[position])]
+            if isinstance(answer, Grant) and node is not None:
+                value = elsewhere + sum(MOST_ALTERNATIVES - choice for choice in answer.choices)
                 if points is not None:
                     # An earlier alternative goes before a fuller node.
-                    value = value * len(points) + points[answer.utilization(self._cache.state)]
+                    value = value * len(points) + points[answer.utilization(node, self._cache.state)]
                 scores[position] = value
         return scores
 
@@ -277,7 +278,8 @@ class DynamicResources:
         """Have what the node gives count as taken."""
         claims: PodClaims | None = state.get(self.name)
         row = self._nodes.row(node_name)
-        if claims is None or row is None:
+        node = None if row is None else self._nodes.nodes[row]
+        if claims is None or node is None:
             return SUCCESS
         allocations, rows = dict(claims.pending), np.array([row], dtype=np.intp)
         ((_, special),) = claims.parts(self._nodes, rows)
@@ -287,7 +289,7 @@ class DynamicResources:
             if not isinstance(answer, Grant):
                 return Status(Code.ERROR, ("claim allocation not found for node",))
             uids = (each.metadata.uid for each in wanted)
-            allocations |= zip(uids, answer.allocations(), strict=True)
+            allocations |= zip(uids, answer.allocations(wanted, node), strict=True)
         if claims.claims or special is not None:
             self._reservations.reserve(claims.claims, allocations, pod, special)
         return SUCCESS
