@@ -157,6 +157,7 @@ class ServerContact:
             self.answered()
 
 
+@dataclass(eq=False, kw_only=True)
 class TokenBucket:
     """Lets `burst` requests go at once and `qps` a second after that, first come first served.
 
@@ -165,37 +166,32 @@ class TokenBucket:
     limit.
     """
 
-    def __init__(
-        self,
-        *,
-        qps: float,
-        burst: int,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._qps = qps
-        self._burst = float(max(burst, 1))
-        self._clock = clock
-        self._sleep = sleep
-        self._tokens = self._burst
-        self._filled_at = clock()
+    qps: float
+    burst: int
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+
+    def __post_init__(self) -> None:
+        """Begin with as many tokens as there can be."""
+        self._burst = self._tokens = float(max(self.burst, 1))
+        self._filled_at = self.clock()
 
     def reserve(self) -> float:
         """Take one token and return the seconds to wait before using it."""
-        if self._qps <= 0:
+        if self.qps <= 0:
             return 0.0
-        now = self._clock()
-        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self._qps)
+        now = self.clock()
+        self._tokens = min(self._burst, self._tokens + (now - self._filled_at) * self.qps)
         self._filled_at = now
         self._tokens -= 1.0
-        return max(0.0, -self._tokens / self._qps)
+        return max(0.0, -self._tokens / self.qps)
 
     async def wait(self) -> float:
         """Wait for a token and return the seconds waited; a cancelled wait gives its token back."""
         delay = self.reserve()
         if delay > 0.0:
             try:
-                await self._sleep(delay)
+                await self.sleep(delay)
             except asyncio.CancelledError:
                 self._tokens += 1.0
                 raise

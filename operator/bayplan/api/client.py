@@ -5,6 +5,7 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
@@ -44,6 +45,7 @@ class _Request(msgspec.Struct, frozen=True, gc=False):
     timeout_seconds: float
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ApiClient:
     """Sends requests with current credentials at a bounded rate, and tells lost answers from unsent requests.
 
@@ -57,54 +59,33 @@ class ApiClient:
     `qps` there is none.
     """
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        *,
-        qps: float = 0.0,
-        burst: int = 1,
-        bucket: TokenBucket | None = None,
-        on_request: Callable[[str, str, float], None] | None = None,
-        on_throttle: Callable[[str, float], None] | None = None,
-        on_refused: Callable[[str, str], None] = lambda method, path: None,
-        on_forbidden: Callable[[str], None] = lambda problem: None,
-        has_unread_roles: Callable[[], bool] = lambda: False,
-        admit: Callable[[], float] | None = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._credentials = credentials
-        self._admit = admit
-        self._bucket = bucket or TokenBucket(qps=qps, burst=burst, clock=clock, sleep=sleep)
-        self._on_request = on_request
-        self._on_throttle = on_throttle
-        self._on_refused = on_refused
-        self._on_forbidden = on_forbidden
-        self._has_unread_roles = has_unread_roles
-        self._clock = clock
-        self._sleep = sleep
-        self._client: Client | None = None
-        self._retired: Client | None = None
-        self._generation = -1
-        self._origin = credentials.server
-        self._token: str | None = None
-        self._authorization = ""
-        self._building = asyncio.Lock()
+    credentials: Credentials = field(kw_only=False)
+    qps: float = 0.0
+    burst: int = 1
+    bucket: TokenBucket | None = None
+    on_request: Callable[[str, str, float], None] | None = None
+    on_throttle: Callable[[str, float], None] | None = None
+    on_refused: Callable[[str, str], None] = lambda method, path: None
+    on_forbidden: Callable[[str], None] = lambda problem: None
+    has_unread_roles: Callable[[], bool] = lambda: False
+    admit: Callable[[], float] | None = None
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _client: Client | None = field(default=None, init=False)
+    _retired: Client | None = field(default=None, init=False)
+    _generation: int = field(default=-1, init=False)
+    _token: str | None = field(default=None, init=False)
+    _authorization: str = field(default="", init=False)
+    _building: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with the address that the credentials name."""
+        self._bucket = self.bucket or TokenBucket(qps=self.qps, burst=self.burst, clock=self.clock, sleep=self.sleep)
+        self._origin = self.credentials.server
 
     def twin(self) -> "ApiClient":
         """Return a client with connections of its own and the same rate limit, for calls that may hang."""
-        return ApiClient(
-            self._credentials,
-            bucket=self._bucket,
-            on_request=self._on_request,
-            on_throttle=self._on_throttle,
-            on_refused=self._on_refused,
-            on_forbidden=self._on_forbidden,
-            has_unread_roles=self._has_unread_roles,
-            admit=self._admit,
-            clock=self._clock,
-            sleep=self._sleep,
-        )
+        return replace(self, bucket=self._bucket)
 
     async def request(
         self,
@@ -130,14 +111,14 @@ class ApiClient:
             UnreachableError: nothing was sent, or not again after a 429.
         """
         waited = await self._bucket.wait()
-        if waited > 0.0 and self._on_throttle is not None:
-            self._on_throttle(method, waited)
+        if waited > 0.0 and self.on_throttle is not None:
+            self.on_throttle(method, waited)
         request = _Request(method, path, body, content_type, accept, timeout_seconds)
         renewed = False
         throttled = 0
         while True:
             try:
-                token = await self._credentials.token()
+                token = await self.credentials.token()
                 client = await self._current_client()
             except CredentialsError as error:
                 raise UnreachableError(str(error)) from error
@@ -146,26 +127,26 @@ class ApiClient:
             response = await self._send(client, token, request)
             if response.status == 401 and not renewed:
                 renewed = True
-                self._credentials.invalidate(token)
+                self.credentials.invalidate(token)
                 continue
             refused = response.is_refused_by_admission
             if response.status == 429 and response.retry_after is not None and not refused:
                 throttled += 1
                 if throttled < MAX_THROTTLED_TRIES and response.retry_after <= MAX_RETRY_AFTER_SECONDS:
-                    await self._sleep(response.retry_after)
+                    await self.sleep(response.retry_after)
                     continue
             if method != "GET" and response.status >= 400:
-                if response.status == 403 and not refused and self._has_unread_roles():
-                    await self._sleep(_ROLES_PAUSE_SECONDS)
+                if response.status == 403 and not refused and self.has_unread_roles():
+                    await self.sleep(_ROLES_PAUSE_SECONDS)
                     continue
                 self._tell(method, path, response, refused=refused)
             return response
 
     def _tell(self, method: str, path: str, response: ApiResponse, *, refused: bool) -> None:
         if refused:
-            self._on_refused(method, path)
+            self.on_refused(method, path)
         elif response.status == 403:
-            self._on_forbidden(response.problem)
+            self.on_forbidden(response.problem)
 
     async def close(self) -> None:
         """Close all connections; a request still in flight ends as AmbiguousError."""
@@ -186,13 +167,13 @@ class ApiClient:
             request.header("accept", wanted.accept)
         if wanted.body is not None:
             request.header("content-type", wanted.content_type).body_bytes(wanted.body)
-        started = self._clock()
+        started = self.clock()
         code = "<error>"
         task = asyncio.current_task()
         cancelled_before = task.cancelling() if task is not None else 0
-        if self._admit is not None and method != "GET":
+        if self.admit is not None and method != "GET":
             # The last thing before it is handed over: from then on it cannot be held back, and its time begins.
-            seconds = min(seconds, self._admit())
+            seconds = min(seconds, self.admit())
         try:
             answer = await request.timeout(timedelta(seconds=seconds)).build().send()
             status = answer.status
@@ -201,8 +182,8 @@ class ApiClient:
         except PyreqwestError as error:
             raise self._failure(error, f"{method} {path}", seconds) from error
         finally:
-            if self._on_request is not None:
-                self._on_request(method, code, self._clock() - started)
+            if self.on_request is not None:
+                self.on_request(method, code, self.clock() - started)
             if task is not None and task.cancelling() > cancelled_before:
                 # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody had asked.
                 raise asyncio.CancelledError
@@ -217,7 +198,7 @@ class ApiClient:
         # The exception's class does not decide: a connection that is cut after the request also is a
         # ConnectError.
         if "client error (Connect)" in messages:
-            if self._credentials.tls_server_name:
+            if self.credentials.tls_server_name:
                 self._generation = -1  # The address was looked up when the client was built: look again.
             return UnreachableError(reason)
         if _TIMED_OUT in messages:
@@ -226,10 +207,10 @@ class ApiClient:
         return AmbiguousError(reason)
 
     async def _current_client(self) -> Client:
-        if self._client is not None and self._generation == self._credentials.generation:
+        if self._client is not None and self._generation == self.credentials.generation:
             return self._client
         async with self._building:
-            generation = self._credentials.generation
+            generation = self.credentials.generation
             if self._client is None or self._generation != generation:
                 client = await self._build()
                 if self._retired is not None:
@@ -239,7 +220,7 @@ class ApiClient:
             return self._client
 
     async def _build(self) -> Client:
-        credentials = self._credentials
+        credentials = self.credentials
         builder = (
             ClientBuilder()
             .user_agent(USER_AGENT)
@@ -279,12 +260,12 @@ class ApiClient:
 
     async def _with_server_name(self, builder: ClientBuilder, name: str) -> ClientBuilder:
         """Make the URL carry the certificate's name, and that name resolve to the server's address."""
-        parts = urlsplit(self._credentials.server)
+        parts = urlsplit(self.credentials.server)
         port = parts.port or 443
         loop = asyncio.get_running_loop()
         try:
             found = await loop.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)
         except OSError as error:
-            raise UnreachableError(f"{self._credentials.server}: {error.strerror}") from error
+            raise UnreachableError(f"{self.credentials.server}: {error.strerror}") from error
         self._origin = f"{parts.scheme}://{name}:{port}{parts.path}"
         return builder.resolve(name, str(found[0][4][0]), port)
