@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from math import inf
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from bayplan.logs.formats import V2, V4
 
@@ -52,6 +52,9 @@ class WatchTiming:
     slice: float = SLICE_SECONDS
     unserved_delay: float = 60.0
     """How long until a kind that few clusters have is asked for again, where it is not served."""
+
+
+CLIENT_GO: Final = WatchTiming()
 
 
 @dataclass(slots=True)

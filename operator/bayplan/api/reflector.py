@@ -7,12 +7,13 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, Generic
 
 import aiohttp
 
-from bayplan.api.backoff import Backoff, ServerContact, WatchTiming, in_slices, is_away
+from bayplan.api.backoff import CLIENT_GO, Backoff, ServerContact, WatchTiming, in_slices, is_away
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import CredentialsError
 from bayplan.api.object_store import Handler, ObjectStore, T
@@ -28,6 +29,7 @@ STEADY_SECONDS = 5.0
 MAX_RETRY_AFTER_SECONDS = 120.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Reflector(Generic[T]):
     """Keeps a handler's view of one resource equal to the server's, for ever.
 
@@ -48,72 +50,59 @@ class Reflector(Generic[T]):
     after their arrival events were all handled. `name` tells it from others in the log, by default `path`.
     """
 
-    def __init__(
-        self,
-        credentials: Credentials,
-        path: str,
-        object_type: type[T],
-        *,
-        handler: Handler[T],
-        name: str = "",
-        field_selector: str = "",
-        page_size: int = PAGE_SIZE,
-        keep_undecodable: bool = True,
-        shared: Callable[[T], T] = lambda obj: obj,
-        on_undecodable: Callable[[str, str], None] | None = None,
-        on_refused: Callable[[int, str, float], bool] | None = None,
-        on_allowed: Callable[[], None] = lambda: None,
-        on_recovered: Callable[[], None] | None = None,
-        on_went_back: Callable[[], None] | None = None,
-        on_applied: Callable[[float], None] = lambda seconds: None,
-        on_handled: Callable[[str, float], None] = lambda call, seconds: None,
-        contact: ServerContact | None = None,
-        timing: WatchTiming | None = None,
-        open_source: Callable[..., WatchSource] = WatchSource,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rng: random.Random | None = None,
-    ) -> None:
-        self.path = path
-        self._name = name or path
-        self.synced = False
-        self.relists_total = 0
-        self.refused_with = 0
-        self._on_refused = on_refused
-        self._on_allowed = on_allowed
-        self._recovered = on_recovered or (lambda: None)
-        self._on_went_back = on_went_back
-        self._on_applied = on_applied
-        self._contact = contact
-        self._history = VersionHistory()
-        self._anew = self._went_back = False
-        self._refused_at = 0.0
-        self._timing = timing or WatchTiming()
-        self._handler = handler
+    credentials: Credentials = field(kw_only=False)
+    path: str = field(kw_only=False)
+    object_type: type[T] = field(kw_only=False)
+    handler: Handler[T]
+    name: str = ""
+    field_selector: str = ""
+    page_size: int = PAGE_SIZE
+    keep_undecodable: bool = True
+    shared: Callable[[T], T] = lambda obj: obj
+    on_undecodable: Callable[[str, str], None] | None = None
+    on_refused: Callable[[int, str, float], bool] = lambda status, reason, seconds: False
+    on_allowed: Callable[[], None] = lambda: None
+    on_recovered: Callable[[], None] = lambda: None
+    on_went_back: Callable[[], None] = lambda: None
+    on_applied: Callable[[float], None] = lambda seconds: None
+    on_handled: Callable[[str, float], None] = lambda call, seconds: None
+    contact: ServerContact | None = None
+    timing: WatchTiming = CLIENT_GO
+    open_source: Callable[..., WatchSource] = WatchSource
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    rng: random.Random = field(default_factory=random.Random)
+    synced: bool = field(default=False, init=False)
+    relists_total: int = field(default=0, init=False)
+    refused_with: int = field(default=0, init=False)
+    _history: VersionHistory = field(default_factory=VersionHistory, init=False)
+    _anew: bool = field(default=False, init=False)
+    _went_back: bool = field(default=False, init=False)
+    _refused_at: float = field(default=0.0, init=False)
+    _resource_version: str = field(default="", init=False)
+    _refusals: int = field(default=0, init=False)
+    _expired_at_once: bool = field(default=False, init=False)
+    _last_event: float = field(default=-math.inf, init=False)
+    _last_contact: float = field(default=-math.inf, init=False)
+    _watch_opened: float | None = field(default=None, init=False)
+    _received: bool = field(default=False, init=False)
+
+    def __post_init__(self) -> None:
+        """Know of no object yet."""
+        self.name = self.name or self.path
         self._store: ObjectStore[T] = ObjectStore(
-            object_type,
-            handler,
-            on_undecodable=on_undecodable or self._log_undecodable,
-            keep_undecodable=keep_undecodable,
-            shared=shared,
-            on_handled=on_handled,
+            self.object_type,
+            self.handler,
+            on_undecodable=self.on_undecodable or self._log_undecodable,
+            keep_undecodable=self.keep_undecodable,
+            shared=self.shared,
+            on_handled=self.on_handled,
         )
         self.objects = self._store.objects
-        self._source = open_source(
-            credentials, path, list_timeout=self._timing.list_timeout, inactivity=self._timing.inactivity
-        )
-        self._selector = {"fieldSelector": field_selector} if field_selector else {}
-        self._page_size = page_size
-        self._clock = clock
-        self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - jitter, no secret
-        self._backoff = Backoff(self._timing.first_delay, rng=self._rng)
-        self._resource_version = ""
-        self._refusals = 0
-        self._expired_at_once = False
-        self._last_event = self._last_contact = -math.inf
-        self._watch_opened: float | None = None
-        self._received = False
+        limits = {"list_timeout": self.timing.list_timeout, "inactivity": self.timing.inactivity}
+        self._source = self.open_source(self.credentials, self.path, **limits)
+        self._selector = {"fieldSelector": self.field_selector} if self.field_selector else {}
+        self._backoff = Backoff(self.timing.first_delay, rng=self.rng)
 
     def last_event_age(self, now: float) -> float:
         """Return the seconds from the last list, event or bookmark to `now` (monotonic); infinite before any."""
@@ -135,7 +124,7 @@ class Reflector(Generic[T]):
             while True:
                 delay = await self._round()
                 if delay > 0.0:
-                    await self._sleep(delay)
+                    await self.sleep(delay)
         finally:
             await self._source.close()
 
@@ -158,7 +147,7 @@ class Reflector(Generic[T]):
             level = logging.DEBUG if is_silence else logging.WARNING
             return self._after_failure(f"{type(error).__name__}: {error}", relist=False, away=True, level=level)
         except Exception:
-            logger.exception("reflector failed, listing again watch=%s", self._name)
+            logger.exception("reflector failed, listing again watch=%s", self.name)
             return self._after_failure("unexpected error", relist=True)
         if self._was_steady():
             self._worked()
@@ -167,10 +156,10 @@ class Reflector(Generic[T]):
         return self._after_failure("the server ended the watch at once", relist=self._is_stuck())
 
     def _after_refusal(self, error: AnswerError) -> float:
-        now = self._clock()
+        now = self.clock()
         if error.status != self.refused_with:
             self.refused_with, self._refused_at = error.status, now
-        reported = self._on_refused is not None and self._on_refused(error.status, str(error), now - self._refused_at)
+        reported = self.on_refused(error.status, str(error), now - self._refused_at)
         self._refusals += 1
         gone = error.status == HTTPStatus.GONE
         # An expired version is the normal end of a long gap: the list after it need not wait, whatever failed before.
@@ -195,18 +184,18 @@ class Reflector(Generic[T]):
             self._resource_version = ""
         delay = self._backoff.failed(away=away)
         failures = self._backoff.failures
-        if away and self._contact is not None:
-            level = min(level, self._contact.interrupted(reason, failures, was_open=self._watch_opened is not None))
+        if away and self.contact is not None:
+            level = min(level, self.contact.interrupted(reason, failures, was_open=self._watch_opened is not None))
         text = "watch interrupted watch=%s relist=%s failures=%d reason=%r"
-        logger.log(level, text, self._name, relist, failures, reason)
+        logger.log(level, text, self.name, relist, failures, reason)
         return delay
 
     def _answered(self) -> None:
         if self.refused_with:
             self.refused_with = 0
-            self._on_allowed()
-        if self._contact is not None:
-            self._contact.answered()
+            self.on_allowed()
+        if self.contact is not None:
+            self.contact.answered()
 
     def _worked(self) -> None:
         self._backoff.worked()
@@ -215,17 +204,15 @@ class Reflector(Generic[T]):
 
     def _was_steady(self) -> bool:
         opened = self._watch_opened
-        return opened is not None and (self._received or self._clock() - opened >= STEADY_SECONDS)
+        return opened is not None and (self._received or self.clock() - opened >= STEADY_SECONDS)
 
     def _is_stuck(self) -> bool:
         return self._refusals > RELIST_AFTER_REFUSALS and not self._was_steady()
 
     async def _list(self) -> None:
-        started = self._clock()
+        started = self.clock()
         present: set[str] = set()
-        async for is_first, page in list_pages(
-            self._source.page, self._selector, page_size=self._page_size, restarts=2
-        ):
+        async for is_first, page in list_pages(self._source.page, self._selector, page_size=self.page_size, restarts=2):
             if is_first:
                 present.clear()
                 self._went_back |= self._history.went_back(page.metadata.resource_version)
@@ -236,23 +223,21 @@ class Reflector(Generic[T]):
         self._store.trusts_versions = True
         self._anew = self._anew and not anew
         self._resource_version = page.metadata.resource_version
-        self._last_event = self._last_contact = self._clock()
+        self._last_event = self._last_contact = self.clock()
         self._answered()
         self.relists_total += self.synced
-        logger.info(
-            "listed watch=%s objects=%d seconds=%.3f", self._name, len(self.objects), self._last_event - started
-        )
+        logger.info("listed watch=%s objects=%d seconds=%.3f", self.name, len(self.objects), self._last_event - started)
         if not self.synced:
             self.synced = True
-            self._handler.on_synced()
+            self.handler.on_synced()
             return
-        if self._went_back and self._on_went_back is not None:
-            self._on_went_back()
+        if self._went_back:
+            self.on_went_back()
         self._went_back = False
-        self._recovered()
+        self.on_recovered()
 
     async def _in_slices(self, items: list[Any], act: Callable[[Any], None]) -> None:
-        await in_slices(items, act, seconds=self._timing.slice, clock=self._clock)
+        await in_slices(items, act, seconds=self.timing.slice, clock=self.clock)
 
     async def _watch(self) -> None:
         query = {
@@ -260,28 +245,28 @@ class Reflector(Generic[T]):
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._resource_version,
-            "timeoutSeconds": str(self._rng.randint(*self._timing.watch_lifetime)),
+            "timeoutSeconds": str(self.rng.randint(*self.timing.watch_lifetime)),
         }
         async with aclosing(self._source.watch(query)) as batches:
             async for lines in batches:
-                self._last_contact = self._clock()
+                self._last_contact = self.clock()
                 if self._anew:
                     return
                 if self._watch_opened is None:
-                    self._watch_opened = self._clock()
+                    self._watch_opened = self.clock()
                     self._answered()
                     if self._backoff.away:
                         self._backoff.worked()
-                        self._recovered()
+                        self.on_recovered()
                 await self._in_slices(lines, self._apply)
-                self._on_applied(self._clock() - self._last_contact)
+                self.on_applied(self.clock() - self._last_contact)
 
     def _apply(self, line: bytes) -> None:
         resource_version = self._store.take(line)
         if resource_version:
             self._resource_version = resource_version
-            self._last_event = self._clock()
+            self._last_event = self.clock()
             self._received = True
 
     def _log_undecodable(self, key: str, error: str) -> None:
-        logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self._name, key, error)
+        logger.warning("object skipped, it cannot be decoded watch=%s object=%r reason=%r", self.name, key, error)

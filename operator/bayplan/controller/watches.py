@@ -8,7 +8,7 @@ from functools import partial
 from http import HTTPStatus
 from typing import Any
 
-from bayplan.api.backoff import ROLES_SECONDS, WatchTiming
+from bayplan.api.backoff import CLIENT_GO, ROLES_SECONDS, WatchTiming
 from bayplan.api.credentials import Credentials
 from bayplan.api.kinds import CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, Resource, resource_of
 from bayplan.api.object_store import Handler
@@ -71,7 +71,7 @@ class Watch:
         self.absent = False
         self._optional = optional
         self._told_forbidden = False
-        self._pause = (options.get("timing") or WatchTiming()).unserved_delay
+        self._pause = options.get("timing", CLIENT_GO).unserved_delay
         if resource.rare:
             options |= {"on_allowed": self._allowed, "sleep": self._sleep}
         self.needed = needed
@@ -201,14 +201,14 @@ class Watches:
         metrics: Metrics,
         *,
         on_gone: Callable[[str], None],
-        on_recovered: Callable[[], None] | None = None,
-        on_went_back: Callable[[], None] | None = None,
+        on_recovered: Callable[[], None] = lambda: None,
+        on_went_back: Callable[[], None] = lambda: None,
         scheduler_names: Collection[str] = (),
         rejection_backoff_seconds: float = 0.0,
         shadow: Shadow | None = None,
         shared: Callable[[Pod], Pod] = lambda pod: pod,
         on_group_gone: Callable[[str], None] = lambda uid: None,
-        timing: WatchTiming | None = None,
+        timing: WatchTiming = CLIENT_GO,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
