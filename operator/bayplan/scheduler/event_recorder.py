@@ -5,7 +5,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Literal, Protocol
 
@@ -72,6 +72,7 @@ class _Series:
         return _SERIES_OVERHEAD_BYTES + len(self.create.body or b"")
 
 
+@dataclass(eq=False, kw_only=True)
 class EventRecorder:
     """Turns what happened to a pod into API calls, so that a repeated event becomes one object that counts.
 
@@ -86,43 +87,37 @@ class EventRecorder:
     does something twice a minute. `now` is the time that is written, `clock` the one that passes, in seconds.
     """
 
-    def __init__(
-        self,
-        *,
-        emit: Emit,
-        now: Callable[[], datetime],
-        hostname: str,
-        waiting: Callable[[], int] = lambda: 0,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._emit = emit
-        self._waiting = waiting
-        self._now = now
-        self._clock = clock
-        self._hostname = hostname
-        self._series: dict[str, _Series] = {}
-        """What failed pods are told, by the UID of the pod."""
-        self._ended: deque[_Series] = deque()
-        """What they were told before, and pods that are bound or gone, as far as its count is not written."""
-        self._ended_bytes = 0
-        self._swept = clock()
-        self._taken = 0
-        self._taken_told = -math.inf
+    emit: Emit
+    now: Callable[[], datetime]
+    hostname: str
+    waiting: Callable[[], int] = lambda: 0
+    clock: Callable[[], float] = time.monotonic
+    _series: dict[str, _Series] = field(default_factory=dict, init=False)
+    """What failed pods are told, by the UID of the pod."""
+    _ended: deque[_Series] = field(default_factory=deque, init=False)
+    """What they were told before, and pods that are bound or gone, as far as its count is not written."""
+    _ended_bytes: int = field(default=0, init=False)
+    _taken: int = field(default=0, init=False)
+    _taken_told: float = field(default=-math.inf, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing to write for half a minute."""
+        self._swept = self.clock()
 
     def scheduled(self, pod: PodInfo, node_name: str) -> None:
         """Record that the pod was bound; a pod is bound once, so this is never a series."""
         note = f"Successfully assigned {pod.key} to {node_name}"
-        self._create(pod, ("Normal", "Scheduled", "Binding"), note, self._now())
+        self._create(pod, ("Normal", "Scheduled", "Binding"), note, self.now())
 
     def noticed(self, pod: PodInfo, notice: Notice) -> None:
         """Record what a plugin has to say of a pod before its bind."""
-        self._create(pod, (notice.kind, notice.reason, notice.action), notice.note, self._now())
+        self._create(pod, (notice.kind, notice.reason, notice.action), notice.note, self.now())
 
     def taken(self, pod: PodInfo) -> None:
         """Record that somebody else bound the pod, once a minute over all pods: two schedulers may have one name."""
         self.forget(pod.uid)
         self._taken += 1
-        if self._clock() - self._taken_told < _TAKEN_SECONDS:
+        if self.clock() - self._taken_told < _TAKEN_SECONDS:
             return
         scheduler = pod.pod.spec.scheduler_name
         logger.warning("another scheduler binds our pods pod=%r scheduler=%r pods=%d", pod.key, scheduler, self._taken)
@@ -130,8 +125,8 @@ class EventRecorder:
             f"Pods that name us were bound by somebody else since the last such Event: {self._taken}. "
             f"Another installation may schedule for {scheduler}, too"
         )
-        self._taken, self._taken_told = 0, self._clock()
-        self._create(pod, ("Warning", "BoundByAnother", "Binding"), note, self._now())
+        self._taken, self._taken_told = 0, self.clock()
+        self._create(pod, ("Warning", "BoundByAnother", "Binding"), note, self.now())
 
     def failed_scheduling(self, pod: PodInfo, message: str, *, told_later: bool = False) -> None:
         """Record that an attempt on the pod failed, and why.
@@ -141,7 +136,7 @@ class EventRecorder:
         series, note = self._current(pod.uid), cut_note(message)
         if series is not None and (told_later or series.note == hash(note)):
             series.count += 1
-            series.last_observed, series.last_seen = self._now(), self._clock()
+            series.last_observed, series.last_seen = self.now(), self.clock()
         else:
             self._begin(pod, note)
 
@@ -167,11 +162,11 @@ class EventRecorder:
         if in_memory:
             note += " (in kube-scheduler memory)."
         scheduler = preemptor.pod.spec.scheduler_name
-        self._create(victim, ("Normal", "Preempted", "Preempting"), note, self._now(), scheduler=scheduler)
+        self._create(victim, ("Normal", "Preempted", "Preempting"), note, self.now(), scheduler=scheduler)
 
     def own(self, pod: PodInfo, kind: Literal["Normal", "Warning"], reason: str, note: str) -> None:
         """Record what became of the scheduler's configuration, on the pod that the scheduler itself runs in."""
-        self._create(pod, (kind, reason, "Reload"), note, self._now(), scheduler="bayplan")
+        self._create(pod, (kind, reason, "Reload"), note, self.now(), scheduler="bayplan")
 
     def forget(self, uid: str) -> None:
         """End what was told of a pod that is gone or bound; a count not written yet is written in time."""
@@ -186,7 +181,7 @@ class EventRecorder:
 
     def sweep(self) -> None:
         """End what was not repeated for long, and write counts."""
-        seconds = self._clock()
+        seconds = self.clock()
         if seconds - self._swept < _SWEEP_SECONDS:
             return
         self._swept = seconds
@@ -205,17 +200,17 @@ class EventRecorder:
 
     @property
     def _has_time(self) -> bool:
-        return self._waiting() <= MOST_WAITING
+        return self.waiting() <= MOST_WAITING
 
     def _current(self, uid: str) -> _Series | None:
         """What the pod is told, unless that was long ago."""
         series = self._series.get(uid)
-        return None if series is None or self._clock() - series.last_seen >= _SERIES_IDLE_SECONDS else series
+        return None if series is None or self.clock() - series.last_seen >= _SERIES_IDLE_SECONDS else series
 
     def _begin(self, pod: PodInfo, note: str) -> None:
         """Tell the pod, and from now on count how often."""
         self.forget(pod.uid)
-        now, seconds = self._now(), self._clock()
+        now, seconds = self.now(), self.clock()
         created = self._create(pod, ("Warning", "FailedScheduling", "Scheduling"), note, now, repeatable=True)
         if created is not None:
             path, call = created
@@ -232,7 +227,7 @@ class EventRecorder:
         regarding = {"kind": "Pod", "apiVersion": "v1", "namespace": pod.namespace, "name": pod.name, "uid": pod.uid}
         if pod.pod.metadata.resource_version:
             regarding["resourceVersion"] = pod.pod.metadata.resource_version
-        body = event_body(regarding, what, note, now, controller=scheduler, instance=f"{scheduler}-{self._hostname}")
+        body = event_body(regarding, what, note, now, controller=scheduler, instance=f"{scheduler}-{self.hostname}")
         try:
             collection = f"/apis/events.k8s.io/v1/namespaces/{path_segment(pod.namespace)}/events"
             path = f"{collection}/{path_segment(body['metadata']['name'])}"
@@ -241,7 +236,7 @@ class EventRecorder:
             logger.warning("event cannot be written pod=%r error=%s", pod.key, error)
             return None
         call = ApiCall("POST", collection, pod.key, content)
-        self._emit(pod.uid, call, repeatable=repeatable)
+        self.emit(pod.uid, call, repeatable=repeatable)
         return path, call
 
     def _take_ended(self) -> _Series:
@@ -251,10 +246,10 @@ class EventRecorder:
 
     def _write(self, series: _Series) -> None:
         content = {"count": series.count, "lastObservedTime": rfc3339_micro(series.last_observed)}
-        series.written, series.last_written = series.count, self._clock()
+        series.written, series.last_written = series.count, self.clock()
         body = msgspec.json.encode({"series": content})
         patch = ApiCall("PATCH", series.path, series.create.about, body, MERGE_PATCH)
-        self._emit(series.uid, patch, _with_series(series.create, content), repeatable=True)
+        self.emit(series.uid, patch, _with_series(series.create, content), repeatable=True)
 
 
 def event_body(

@@ -2,7 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 
 from prometheus_client.core import Metric
 from prometheus_client.registry import Collector
@@ -101,26 +101,21 @@ def state_metrics(
     )
 
 
+@dataclass(eq=False)
 class PackingCollector(Collector):
     """Exports how full the nodes are, and what is of no use on them, as it is at the moment of the scrape.
 
     `packing` receives the resources to look at. `devices` gives by driver what is left of devices taken in part.
     """
 
-    def __init__(
-        self,
-        allocation: Callable[[], AllocationSummary],
-        packing: Callable[[Sequence[str]], Packing],
-        devices: Callable[[], Mapping[str, float]] = dict,
-    ) -> None:
-        self._allocation = allocation
-        self._packing = packing
-        self._devices = devices
-        self._extended: set[str] = set()
+    allocation: Callable[[], AllocationSummary]
+    packing: Callable[[Sequence[str]], Packing]
+    devices: Callable[[], Mapping[str, float]] = dict
+    _extended: set[str] = field(default_factory=set, init=False)
 
     def collect(self) -> Iterable[Metric]:
         """All of it, metric by metric."""
-        summary = self._allocation()
+        summary = self.allocation()
         yield gauge("bayplan_nodes", "Number of nodes known.", (), {(): summary.nodes})
         yield gauge(
             "bayplan_nodes_in_use",
@@ -141,7 +136,7 @@ class PackingCollector(Collector):
             ("resource",),
             {r: _ratio(summary.requested.get(r, 0), summary.allocatable.get(r, 0)) for r in resources},
         )
-        packing = self._packing([name for name in resources if name != PODS])
+        packing = self.packing([name for name in resources if name != PODS])
         yield gauge(
             "bayplan_stranded_capacity",
             "Free capacity of nodes that is of no use because another resource is full there; cpu in cores.",
@@ -152,7 +147,7 @@ class PackingCollector(Collector):
             "bayplan_stranded_devices",
             "What is left of devices that are taken in part, in devices.",
             ("driver",),
-            self._devices(),
+            self.devices(),
         )
         yield gauge(
             "bayplan_largest_schedulable_pod",

@@ -3,12 +3,14 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 AHEAD_SECONDS: Final = 0.25
 """How much may begin at once: as much as this time has."""
 
 
+@dataclass(eq=False)
 class PeerTurns:
     """Bounds what is done a second, and lets peers take turns, so that who floods the port waits for itself.
 
@@ -16,22 +18,17 @@ class PeerTurns:
     how many of cost 1 there may be; `cost` is asked at each. `clock` is monotonic, in seconds.
     """
 
-    def __init__(
-        self,
-        per_second: float,
-        cost: Callable[[], float] = lambda: 1.0,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        self._per_second = per_second
-        self._cost = cost
-        self._clock = clock
-        self._sleep = sleep
-        # Dictionaries keep the order of coming: who had a turn goes to the end.
-        self._waiting: dict[str, list[asyncio.Future[None]]] = {}
-        self._paid_until = clock()
-        self._giving: asyncio.Task[None] | None = None
+    per_second: float
+    cost: Callable[[], float] = lambda: 1.0
+    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
+    sleep: Callable[[float], Awaitable[None]] = field(default=asyncio.sleep, kw_only=True)
+    # Dictionaries keep the order of coming: who had a turn goes to the end.
+    _waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict, init=False)
+    _giving: asyncio.Task[None] | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Begin with nothing ahead."""
+        self._paid_until = self.clock()
 
     async def wait(self, peer: str, *, ahead: bool = False) -> None:
         """Wait for a turn, after the peer's other work or `ahead` of it; who is cancelled before it takes none."""
@@ -49,12 +46,12 @@ class PeerTurns:
     async def _give(self) -> None:
         try:
             while self._waiting:
-                early = self._paid_until - AHEAD_SECONDS - self._clock()
+                early = self._paid_until - AHEAD_SECONDS - self.clock()
                 if early > 0.0:
                     # Who comes or leaves meanwhile is looked at afterwards.
-                    await self._sleep(early)
+                    await self.sleep(early)
                 elif not (turn := self._next()).done():
-                    self._paid_until = max(self._paid_until, self._clock()) + self._cost() / self._per_second
+                    self._paid_until = max(self._paid_until, self.clock()) + self.cost() / self.per_second
                     turn.set_result(None)
         finally:
             # Who was cancelled may have a successor already.

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Self
 
@@ -86,6 +87,7 @@ def read_cluster(
     return objects
 
 
+@dataclass(eq=False, kw_only=True)
 class ObjectReader:
     """Takes objects one by one, and makes of them what a simulation works on; workloads get `most_pods` at most.
 
@@ -93,35 +95,28 @@ class ObjectReader:
     they named the scheduler `as_scheduler`, if there is one.
     """
 
-    def __init__(
-        self,
-        *,
-        most_pods: int = MAX_PODS,
-        known_classes: Sequence[PriorityClass] = (),
-        as_scheduler: str | None = None,
-    ) -> None:
-        self._most_pods = most_pods
-        self._as_scheduler = as_scheduler
-        self._known_classes = known_classes
-        self._objects: dict[tuple[type, str], tuple[Any, RawObject]] = {}
-        """All but pods, by type and key."""
-        self._pods: list[tuple[str, Pod]] = []
-        """With where they stand; a reference to the raw object would keep the whole file in memory."""
-        self._autoscalers: dict[tuple[str, str], Autoscaler] = {}
-        """By kind and key of what they scale."""
-        self._pod_groups: dict[tuple[GroupSource, str, str], RawObject | None] = {}
-        """None of those that were removed."""
-        self._skipped: list[SkippedPod] = []
-        self._ignored: Counter[str] = Counter()
-        self._shared = SharedParts()
-        self._replaces = False
-        self._added: dict[str, list[PodInfo]] = {}
-        """The pods of the objects that replace others, by where these stand."""
-        self._replaced: dict[str, Workload] = {}
-        """What was there before of the workloads that replace others, by where these stand."""
-        self._names = GeneratedNames()
-        self._removed: dict[Reference, None] = {}
-        self._drained: dict[str, None] = {}
+    most_pods: int = MAX_PODS
+    known_classes: Sequence[PriorityClass] = ()
+    as_scheduler: str | None = None
+    _objects: dict[tuple[type, str], tuple[Any, RawObject]] = field(default_factory=dict, init=False)
+    """All but pods, by type and key."""
+    _pods: list[tuple[str, Pod]] = field(default_factory=list, init=False)
+    """With where they stand; a reference to the raw object would keep the whole file in memory."""
+    _autoscalers: dict[tuple[str, str], Autoscaler] = field(default_factory=dict, init=False)
+    """By kind and key of what they scale."""
+    _pod_groups: dict[tuple[GroupSource, str, str], RawObject | None] = field(default_factory=dict, init=False)
+    """None of those that were removed."""
+    _skipped: list[SkippedPod] = field(default_factory=list, init=False)
+    _ignored: Counter[str] = field(default_factory=Counter, init=False)
+    _shared: SharedParts = field(default_factory=SharedParts, init=False)
+    _replaces: bool = field(default=False, init=False)
+    _added: dict[str, list[PodInfo]] = field(default_factory=dict, init=False)
+    """The pods of the objects that replace others, by where these stand."""
+    _replaced: dict[str, Workload] = field(default_factory=dict, init=False)
+    """What was there before of the workloads that replace others, by where these stand."""
+    _names: GeneratedNames = field(default_factory=GeneratedNames, init=False)
+    _removed: dict[Reference, None] = field(default_factory=dict, init=False)
+    _drained: dict[str, None] = field(default_factory=dict, init=False)
 
     def copied(self) -> Self:
         """Return a reader that has taken the same objects, which are not held twice."""
@@ -207,8 +202,8 @@ class ObjectReader:
         """Return all of it; raises ClusterFileError where a workload cannot be made pods of."""
         policies = AdmissionPolicies(each for each, _ in self._objects.values())
         classes = policies.priority_classes
-        known = {each.metadata.name: each for each in (*self._known_classes, *classes)}
-        admission = Admission(known.values(), self._as_scheduler, policies)
+        known = {each.metadata.name: each for each in (*self.known_classes, *classes)}
+        admission = Admission(known.values(), self.as_scheduler, policies)
         pods = self._admitted(admission)
         placed = on_nodes(pods)
         if self._removed:
@@ -218,7 +213,7 @@ class ObjectReader:
         looked_up = [obj for (kind, _), (obj, _) in self._objects.items() if kind in _LOOKED_UP]
         looked_up = released(looked_up, placed - on_nodes(pods))
         nodes = [obj for (kind, _), (obj, _) in self._objects.items() if kind is Node]
-        making = Making(admission, nodes, self._most_pods, self._added, self._replaced, self._skip)
+        making = Making(admission, nodes, self.most_pods, self._added, self._replaced, self._skip)
         workloads = [self._autoscaled(key, making.notes) for key in self._objects if key[0] in _WORKLOADS]
         pods = making.pods_of(workloads, pods, looked_up)
         pods = self._without_refused(nodes, pods)
