@@ -15,7 +15,7 @@ from tests.oracle.gangs.stage import CONFIGURATION, GENERIC_WORKLOAD
 from tests.oracle.replay import loaded
 
 from bayplan.api.objects import Node, Pod
-from bayplan.api.workload_objects import PodGroup
+from bayplan.api.workload_objects import PodDisruptionBudget, PodGroup
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource, PodGroupKey
 from bayplan.cache.pod_info import PodInfo
@@ -33,10 +33,10 @@ from bayplan.simulate.documents import Decoder
 
 NAMESPACE = "gangs"
 _NODE, _POD, _GROUP = Decoder(Node), Decoder(Pod), Decoder(PodGroup)
+_BUDGET = Decoder(PodDisruptionBudget)
 _NOTHING = ("", "", "")
 _HELD = ("False", "SchedulingGated", "Scheduling is blocked due to non-empty scheduling gates")
 _SCHEDULED = GroupState("True", "Scheduled", "", was_true=True)
-_UNSEEN = ("namespaces", "poddisruptionbudgets")
 
 
 @dataclass
@@ -107,8 +107,10 @@ class Replay:
             self._conditions.setdefault(name, GroupState())
         elif resource == "pods":
             self._set_pod(name, _with_priority(document))
+        elif resource == "poddisruptionbudgets":
+            self._cache.listers.of(PodDisruptionBudget).set(_BUDGET(_in_namespace(document)))
         else:
-            assert resource in _UNSEEN
+            assert resource == "namespaces"
 
     def _set_pod(self, name: str, document: Object) -> None:
         node = document["spec"].get("nodeName", "") or self._nodes.get(name, "")
