@@ -148,6 +148,19 @@ def test_a_group_of_disruption_mode_all_goes_as_a_whole(scene, as_one):
     assert len(victims(preempt(scene, "4"))) == (2 if as_one else 1)
 
 
+@pytest.mark.parametrize(("first", "spared"), [("one", "one"), ("all", "all")])
+def test_of_equally_important_pods_of_groups_the_first_on_the_node_is_spared_also_if_its_group_goes_as_one(
+    scene, first, spared
+):
+    scene.groups.set(make_pod_group("all", least=1, priority=1, evicted_as_one=True))
+    scene.groups.set(make_pod_group("one", least=1, priority=1))
+    for name in (first, *({"one", "all"} - {first})):
+        low(scene, name, "n0", cpu="2", group=name)
+    low(scene, "other", "n1", priority=10)
+    result = preempt(scene, "1", "1")
+    assert victims(result) == {"one", "all"} - {spared}
+
+
 def test_the_priority_of_a_group_counts_and_not_that_of_its_pods(scene):
     scene.groups.set(make_pod_group("other", priority=10))
     low(scene, "a", "n0", group="other")

@@ -299,9 +299,8 @@ def units_below(
     Pods of the group `besides`, which is to get the room, are none, and neither is a group one of whose pods is spared
     by the rule.
     """
-    units: list[VictimUnit] = []
-    whole: dict[PodGroupKey, list[tuple[PodInfo, int]]] = {}
-    priority_of: dict[PodGroupKey, int] = {}
+    # Of equally important units the first on its node is spared first.
+    units: dict[PodGroupKey | str, tuple[list[tuple[PodInfo, int]], int, bool]] = {}
     now = rule.now()
     for number, row in enumerate(nodes.rows().tolist(), 1):
         for pod in nodes.pods[row].values():
@@ -311,17 +310,17 @@ def units_below(
             if own >= priority or key == besides:
                 continue
             if key is not None and group is not None and group.evicted_as_one:
-                whole.setdefault(key, []).append((pod, row))
-                priority_of[key] = own
-            elif rule.has_run_long_enough(pod, now):
-                units.append(VictimUnit((pod,), (row,), own, pod.pod.spec.scheduling_group is not None))
+                units.setdefault(key, ([], own, True))[0].append((pod, row))
+            else:
+                units[pod.uid] = [(pod, row)], own, pod.pod.spec.scheduling_group is not None
         if not number % _ROWS_AT_ONCE:
             yield None
-    for key, members in whole.items():
+    found: list[VictimUnit] = []
+    for members, own, is_grouped in units.values():
         pods, rows = zip(*members, strict=True)
         if all(rule.has_run_long_enough(pod, now) for pod in pods):
-            units.append(VictimUnit(pods, rows, priority_of[key], is_grouped=True))
-    yield units
+            found.append(VictimUnit(pods, rows, own, is_grouped))
+    yield found
 
 
 def priority_in_group(pod: PodInfo, group: PodGroup | None) -> int:
