@@ -9,16 +9,15 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from urllib.parse import urlsplit
 
-import msgspec
 from pyreqwest.client import Client, ClientBuilder
 from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
 from pyreqwest.proxy import ProxyBuilder
 
 from bayplan import __version__
-from bayplan.api.backoff import TokenBucket
+from bayplan.api.backoff import NO_ANSWER, TokenBucket
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
-from bayplan.api.response import ApiResponse, parse_retry_after
+from bayplan.api.response import JSON, ApiCall, ApiResponse, parse_retry_after
 from bayplan.api.trust import without_system_roots
 
 USER_AGENT = f"bayplan/{__version__}"
@@ -32,17 +31,6 @@ _TIMED_OUT = "operation timed out"
 # How much of an answer may arrive before it is read. By default 2 MiB, which every watch takes, and keeps in the
 # client's allocator, whenever the loop is held up; this is still 128 MiB a second at a round trip of two milliseconds.
 _WATCH_AHEAD_BYTES = 256 << 10
-
-
-class _Request(msgspec.Struct, frozen=True, gc=False):
-    """What the caller of `ApiClient.request` gave."""
-
-    method: str
-    path: str
-    body: bytes | None
-    content_type: str
-    accept: str | None
-    timeout_seconds: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -93,7 +81,7 @@ class ApiClient:
         path: str,
         *,
         body: bytes | None = None,
-        content_type: str = "application/json",
+        content_type: str = JSON,
         accept: str | None = None,
         timeout_seconds: float = 10.0,
         on_send: Callable[[], None] | None = None,
@@ -113,7 +101,7 @@ class ApiClient:
         waited = await self._bucket.wait()
         if waited > 0.0 and self.on_throttle is not None:
             self.on_throttle(method, waited)
-        request = _Request(method, path, body, content_type, accept, timeout_seconds)
+        call = ApiCall(method, path, f"{method} {path}", body, content_type, accept=accept)
         renewed = False
         throttled = 0
         while True:
@@ -124,7 +112,7 @@ class ApiClient:
                 raise UnreachableError(str(error)) from error
             if on_send is not None:
                 on_send()
-            response = await self._send(client, token, request)
+            response = await self._send(client, token, call, timeout_seconds)
             if response.status == 401 and not renewed:
                 renewed = True
                 self.credentials.invalidate(token)
@@ -156,22 +144,21 @@ class ApiClient:
         self._client = self._retired = None
         self._generation = -1
 
-    async def _send(self, client: Client, token: str | None, wanted: _Request) -> ApiResponse:
-        method, path, seconds = wanted.method, wanted.path, wanted.timeout_seconds
-        request = client.request(method, self._origin + path)
+    async def _send(self, client: Client, token: str | None, call: ApiCall, seconds: float) -> ApiResponse:
+        request = client.request(call.method, self._origin + call.path)
         if token is not None:
             if token is not self._token:
                 self._token, self._authorization = token, f"Bearer {token}"
             request.header("authorization", self._authorization, is_sensitive=True)
-        if wanted.accept is not None:
-            request.header("accept", wanted.accept)
-        if wanted.body is not None:
-            request.header("content-type", wanted.content_type).body_bytes(wanted.body)
+        if call.accept is not None:
+            request.header("accept", call.accept)
+        if call.body is not None:
+            request.header("content-type", call.content_type).body_bytes(call.body)
         started = self.clock()
-        code = "<error>"
+        code = NO_ANSWER
         task = asyncio.current_task()
         cancelled_before = task.cancelling() if task is not None else 0
-        if self.admit is not None and method != "GET":
+        if self.admit is not None and call.method != "GET":
             # The last thing before it is handed over: from then on it cannot be held back, and its time begins.
             seconds = min(seconds, self.admit())
         try:
@@ -180,10 +167,10 @@ class ApiClient:
             content = bytes(await answer.bytes())
             code = str(status)
         except PyreqwestError as error:
-            raise self._failure(error, f"{method} {path}", seconds) from error
+            raise self._failure(error, call.about, seconds) from error
         finally:
             if self.on_request is not None:
-                self.on_request(method, code, self.clock() - started)
+                self.on_request(call.method, code, self.clock() - started)
             if task is not None and task.cancelling() > cancelled_before:
                 # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody had asked.
                 raise asyncio.CancelledError
@@ -224,7 +211,7 @@ class ApiClient:
         builder = (
             ClientBuilder()
             .user_agent(USER_AGENT)
-            .default_headers({"accept": "application/json"})
+            .default_headers({"accept": JSON})
             .http2(True)
             .http2_initial_stream_window_size(_WATCH_AHEAD_BYTES)
             .http2_keep_alive_interval(timedelta(seconds=30))
