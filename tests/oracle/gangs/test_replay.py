@@ -11,8 +11,6 @@ from tests.oracle.gangs.replay import Replay
 _FAMILIES = families(1)
 _OF_THE_QUEUE = {"the-held-one-goes", "at-random-1-18", "at-random-1-19", "at-random-1-20"}
 """In which a queue says who goes first after a back-off, or whom a deletion wakes: `python -m e2e.gangs` has one."""
-_OF_DICE = {"over-a-gang", "single-over-a-gang", "over-a-basic-group"}
-"""In which some of the equal pods b1, b2 and b3 have to go: kube-scheduler reads its clock for whom goes first."""
 _SCENARIOS = {
     each.name: (name, each)
     for name, family in _FAMILIES.items()
@@ -29,22 +27,9 @@ def without_events(run: Run) -> Run:
     )
 
 
-def renumbered(run: Run) -> Run:
-    """The run in which those that are left of the pods b1, b2 and b3 are the first ones."""
-    outcomes = []
-    for outcome in run:
-        left = sorted(name for name in outcome.pods if name.startswith("b"))
-        names = {name: f"b{number}" for number, name in enumerate(left, 1)}
-        outcomes.append(Outcome({names.get(name, name): pod for name, pod in outcome.pods.items()}, outcome.groups))
-    return tuple(outcomes)
-
-
 @pytest.mark.parametrize("name", _SCENARIOS)
 def test_a_scenario_ends_as_kube_scheduler_ended_it(name):
     family, scenario = _SCENARIOS[name]
     recorded = tuple(map(without_events, _RECORDED[family][name].runs))
-    found = Replay(scenario, _FAMILIES[family].gates).play()
-    if name in _OF_DICE:
-        recorded, found = tuple(map(renumbered, recorded)), renumbered(found)
-    verdict = compare(scenario, recorded, found)
+    verdict = compare(scenario, recorded, Replay(scenario, _FAMILIES[family].gates).play())
     assert not verdict.lines, "\n".join([scenario.about, *verdict.lines])
