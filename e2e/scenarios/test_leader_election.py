@@ -163,19 +163,24 @@ def test_a_leader_that_was_stopped_writes_nothing_when_it_goes_on_and_ends(
     leader.process.suspend()
     next_leader(plane, held)
     names += put_pods(client, "more", 50)
+    wait_bound(client, "default", names)
     resumed = time.time()
     leader.process.resume()
     assert leader.process.wait(10) == 1, leader.process.log_tail()
     assert leader.process.log().count("leader election lost, ending so that another replica takes over") == 1
-    wait_bound(client, "default", names)
     # What had passed the gate when the process was stopped is sent as it goes on, as docs/leader-election.md says:
-    # that of one moment, about pods that it had bound by then. Nothing is begun afterwards.
+    # that of one moment, and without effect on pods that the next leader has bound. Nothing is begun afterwards.
     events = plane.audit_events()
     in_flight = leader.late_writes(events, DEADLINE)
     assert [event for event in in_flight if event.received > resumed + IN_FLIGHT_SECONDS] == []
-    assert [event for event in in_flight if event.resource != "events"] == []
+    bound_by_the_next = {event.name for event in standby.binds(events)}
+    for event in in_flight:
+        refused = (event.resource, event.code) == ("pods/binding", 409) and event.name in bound_by_the_next
+        assert event.resource == "events" or refused, event
     assert_only_the_leader_wrote([event for event in events if event not in in_flight], leader, standby)
-    assert len(leader.binds(events)) + len(standby.binds(events)) == PODS + 50
+    # All are bound. A bind that a busy API server answered too late has 504 in the audit log, and was carried out.
+    bound = [event.name for event in (*leader.binds(events), *standby.binds(events))]
+    assert len(bound) == len({*bound})
 
 
 def test_a_lease_deleted_under_the_leader_is_made_again_by_it(

@@ -185,6 +185,9 @@ async def test_a_leader_that_the_api_server_does_not_answer_waits_for_little_at_
 
     monkeypatch.setattr(parts.scheduler.dispatcher, "drain", drain_and_note)
     monkeypatch.setattr(parts.leadership, "give_up", give_up_and_note)
+    # Its watch of pods is open, so the next pod reaches it although nothing more is answered.
+    leader.server.put(PODS, pod("early"))
+    await leader.until(leader.bindings)
     leader.server.inject(Reset(), times=10_000)
     leader.server.put(PODS, pod("late"))
     await leader.until(lambda: parts.contact.is_lost)
