@@ -10,8 +10,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, EventRegistration
 from bayplan.framework.interface import CycleState
-from bayplan.framework.status import Code, Reason
-from bayplan.framework.status import Normalize, Reads, Traits
+from bayplan.framework.status import Code, Normalize, Reads, Reason, Traits
 from bayplan.plugins.registry import Handle
 
 Rows = NDArray[np.intp]
