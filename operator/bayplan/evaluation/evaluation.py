@@ -17,7 +17,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
 from bayplan.evaluation.nominated_round import NominatedRound
-from bayplan.evaluation.pre_filters import PreFilters
+from bayplan.evaluation.pre_filters import PreFilters, not_satisfied
 from bayplan.evaluation.score_totals import ScoreTotals
 from bayplan.framework.interface import CycleState, FilterPlugin, HoldsArrays, Rejections, Scores
 from bayplan.framework.nominated_table import NominatedTable, Nominations
@@ -130,10 +130,17 @@ class Verdicts:
         pre_filters = self.pre_filters.belonging_to(filters)
         return Rejections(rows, codes, tuple(filters), pre_filters, nominated, self.pre_filters.ran, first)
 
-    def diagnose(self, pod: PodInfo, *, with_reasons: bool = True, within: Rows | None = None) -> Diagnosis:
-        """Why no node fits, of those `within` if given; without reasons only who rejects the pod, which is quick."""
-        if within is not None:
-            return self._diagnose(pod, within, self._first_of(within), with_reasons=with_reasons)
+    def diagnose(
+        self, pod: PodInfo, *, with_reasons: bool = True, within: Rows | None = None, tried: int | None = None
+    ) -> Diagnosis:
+        """Why no node fits, of those `within` if given; without reasons only who rejects the pod, which is quick.
+
+        `tried` is the row of the pod's nominated node, which a search that is narrowed begins with.
+        """
+        if within is not None or (tried is not None and self._plain.allowed is not None):
+            rows = self._nodes.rows() if within is None else within
+            first = self._first_rejecting() if within is None else self._first_of(within)
+            return self._diagnose(pod, rows, first, with_reasons=with_reasons, tried=tried)
         known = self._diagnoses.get(with_reasons)
         if known is None:
             rows = self._nodes.rows()
@@ -147,7 +154,9 @@ class Verdicts:
             self._first = self._first_of(self._nodes.rows())
         return self._first
 
-    def _diagnose(self, pod: PodInfo, rows: Rows, first: NDArray[np.intp], *, with_reasons: bool) -> Diagnosis:
+    def _diagnose(
+        self, pod: PodInfo, rows: Rows, first: NDArray[np.intp], *, with_reasons: bool, tried: int | None = None
+    ) -> Diagnosis:
         count, rejection = len(rows), self.pre_filters.rejection
         if rejection is not None:
             rejectors = frozenset(rejection.plugin.split())
@@ -156,8 +165,14 @@ class Verdicts:
         plugins: set[str] = set()
         out = self.narrowed_out(rows)
         if out.any():
-            reasons[self.pre_filters.narrowed_reason] = int(np.count_nonzero(out))
             plugins.update(self.pre_filters.narrowed_by)
+            # It has its own reason, and who rejects it is named with those that narrowed the search (upstream:
+            # evaluateNominatedNode, which adds to the set of these).
+            looked_at = (rows == tried) & (first != _PASSED)
+            plugins.update(each.plugin.name for each in self._divide(rows[looked_at], first[looked_at]))
+            out &= ~looked_at
+            if out.any():
+                reasons[not_satisfied(plugins)] = int(np.count_nonzero(out))
             rows, first = rows[~out], first[~out]
         for each in self._divide(rows, first):
             plugins.add(each.plugin.name)

@@ -1,6 +1,6 @@
 """What the PreFilter plugins say of a pod shape: whether to look at nodes at all, at which, and with which filters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
 
 from bayplan.cache.node_table import NodeTable
@@ -113,7 +113,7 @@ class PreFilters:
     @property
     def narrowed_reason(self) -> str:
         """What nodes left out of the search are told."""
-        return f"node(s) didn't satisfy plugin(s) [{self.narrowed_plugins}]"
+        return not_satisfied(self.narrowed_by)
 
     def explained_rejection(self, pod: PodInfo) -> str:
         """What explanations tell of the rejection: as its plugin explains it, otherwise its message."""
@@ -128,3 +128,8 @@ class PreFilters:
             f"node(s) didn't satisfy plugin {names[0]}" if len(names) == 1 else f"{self.narrowed_reason} simultaneously"
         )
         return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (text,), self.narrowed_plugins)
+
+
+def not_satisfied(plugins: Iterable[str]) -> str:
+    """What nodes left out of a search are told of the plugins that left them out."""
+    return f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]"

@@ -81,7 +81,9 @@ class SchedulingCycle:
         with self._forgetting(pod, framework):
             evaluation, decision = self._place(pod, framework, within)
             if decision is None:
-                diagnosis = evaluation.verdicts.diagnose(pod, with_reasons=self._tells_reasons, within=within)
+                diagnosis = evaluation.verdicts.diagnose(
+                    pod, with_reasons=self._tells_reasons, within=within, tried=self._nominated_row(pod)
+                )
                 decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis))
             return decision
 
@@ -262,7 +264,8 @@ class SchedulingCycle:
     ) -> FitError:
         """Why the filters rejected every node, and the result of the PostFilter plugins."""
         verdicts = evaluation.verdicts
-        diagnosis, rejections = verdicts.diagnose(pod, with_reasons=self._tells_reasons), verdicts.rejections()
+        nominated, rejections = self._nominated_row(pod), verdicts.rejections()
+        diagnosis = verdicts.diagnose(pod, with_reasons=self._tells_reasons, tried=nominated)
         if add_rejections is not None:
             diagnosis, rejections = add_rejections(diagnosis, rejections)
         if diagnosis.node_count == 0 or not framework.post_filters:

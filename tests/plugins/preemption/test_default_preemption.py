@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from tests.builders import make_node, make_selector
+from tests.builders import make_node, make_selector, make_term
 from tests.cache_checks import assert_adds_up
 from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import World, high, low, minute
@@ -103,6 +103,44 @@ def test_a_pod_nominated_to_a_node_that_can_no_longer_take_it_preempts_elsewhere
     world = World(gone, terminating("a"), make_node("n2", cpu="4"), low("b", "n2"))
     assert world.preempt(high(nominated="n1")) == ("n2", ["b"])
     assert world.preempt(high(nominated="vanished")) == ("n2", ["b"])
+
+
+def only_on(*nodes):
+    return [make_term(fields=[f"metadata.name In {name}"]) for name in nodes]
+
+
+def test_a_daemons_pod_that_waits_for_its_victims_names_who_rejects_it_on_its_node_for_the_others_too():
+    world = World(make_node("n1", cpu="4"), terminating("a"), make_node("n2"), make_node("n3"))
+    outcome = world.schedule(high(nominated="n1", node_affinity=only_on("n1")))
+    assert outcome.diagnosis.message == (
+        "0/3 nodes are available: 1 Insufficient cpu, "
+        "2 node(s) didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit]."
+    )
+    assert world.schedule(high(node_affinity=only_on("n1"))).diagnosis.message == (
+        "0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+
+@pytest.mark.parametrize(
+    ("taints", "reason", "plugins"),
+    [
+        ((), "node(s) didn't match Pod's node affinity/selector", "NodeAffinity"),
+        (["x:NoSchedule"], "node(s) had untolerated taint(s)", "NodeAffinity TaintToleration"),
+    ],
+)
+def test_a_nominated_node_that_a_pod_may_not_use_has_the_reason_of_its_own_filters(taints, reason, plugins):
+    nodes = (make_node("n1", cpu="1"), make_node("n2", taints=taints), make_node("n3"))
+    outcome = World(*nodes).schedule(high(nominated="n2", node_affinity=only_on("n1")))
+    counts = sorted(["1 Insufficient cpu", f"1 {reason}", f"1 node(s) didn't satisfy plugin(s) [{plugins}]"])
+    assert outcome.diagnosis.message == f"0/3 nodes are available: {', '.join(counts)}."
+
+
+def test_where_the_nominated_node_is_all_that_was_left_out_nothing_else_is_told_of_that():
+    world = World(make_node("n1", cpu="1"), make_node("n2"))
+    outcome = world.schedule(high(nominated="n2", node_affinity=only_on("n1")))
+    assert outcome.diagnosis.message == (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector."
+    )
 
 
 def test_host_ports_are_freed_with_their_pods():
