@@ -30,8 +30,21 @@ def generate(dice: Dice) -> Scene:
     for each in coming:
         if dice.maybe(0.35):
             each["status"] = {NOMINATED: dice.choice(cluster)["metadata"]["name"]}
+    for each in coming:
+        if dice.maybe(0.2):
+            _only_on(dice, each, cluster)
     scene.incoming = [*waiting, *coming]
     return scene
+
+
+def _only_on(dice: Dice, each: Object, cluster: list[Object]) -> None:
+    """Has the pod name the nodes that it may run on, as those of a DaemonSet do; it may be nominated to another."""
+    terms = [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node["metadata"]["name"]]}]}
+        for node in dice.some(cluster, 1, 2)
+    ]
+    block = parts.affinity(each, "nodeAffinity")
+    block["requiredDuringSchedulingIgnoredDuringExecution"] = {"nodeSelectorTerms": terms}
 
 
 def _waiting(dice: Dice, name: str, cluster: list[Object], scheduler: str) -> Object:
