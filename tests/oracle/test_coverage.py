@@ -276,4 +276,4 @@ def test_room_is_kept_for_nominated_pods_and_nominations_end():
 def test_nominated_nodes_are_looked_at_whether_or_not_the_pod_names_them():
     messages = " ".join(decision.message or "" for decision in _decisions("nominations"))
     assert "didn't satisfy plugin(s) [NodeAffinity NodeResourcesFit]" in messages
-    assert "1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient cpu, 3 node(s) didn't satisfy" in messages
+    assert "1 node(s) didn't match Pod's node affinity/selector, 4 node(s) didn't satisfy plugin(s)" in messages
