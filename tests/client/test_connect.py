@@ -192,6 +192,11 @@ async def test_a_right_that_is_missing_is_named(target, cluster, path, right):
     assert right in str(await failure(target))
 
 
+async def test_an_api_server_that_does_not_answer_is_named(kubeconfig, target, cluster):
+    kubeconfig.write_text(kubeconfig.read_text().replace(cluster.url, "http://127.0.0.1:1"))
+    assert str(await failure(target)).startswith("the API server at http://127.0.0.1:1 does not answer: GET /apis/")
+
+
 async def test_a_port_that_may_not_be_forwarded_is_named_with_the_right(target, cluster):
     cluster.forward_status = 403
     assert "`create` of pods/portforward" in str(await failure(target))

@@ -41,7 +41,7 @@ async def answer_to(api: ApiClient, method: str, path: str, body: bytes | None =
     try:
         return await api.request(method, path, body=body)
     except (UnreachableError, AmbiguousError) as error:
-        raise NotReachedError(str(error)) from error
+        raise NotReachedError(f"the API server at {api.credentials.server} does not answer: {error}") from error
 
 
 async def reached(credentials: Credentials) -> None:
@@ -53,8 +53,6 @@ async def reached(credentials: Credentials) -> None:
     api = ApiClient(credentials)
     try:
         await answer_to(api, "GET", "/version")
-    except NotReachedError as error:
-        raise NotReachedError(f"the API server at {credentials.server} does not answer: {error}") from error
     finally:
         await api.close()
 
