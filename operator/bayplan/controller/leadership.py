@@ -155,11 +155,13 @@ class Leadership:
         if self._leader_elect:
             await self._tell_others(client)
             return True
-        began = boot_clock()
+        began, told = boot_clock(), None
         while True:
             found = await client.find()
             if isinstance(found, Problem) and not found.forbidden:
-                logger.warning("the leases of other schedulers were not read problem=%s", found.reason)
+                if found != told:
+                    logger.warning("the leases of other schedulers were not read problem=%s", found.reason)
+                told = found
             elif self._leader_elect is False:
                 self._refuse_beside(found)
                 return False
