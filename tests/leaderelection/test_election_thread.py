@@ -193,6 +193,16 @@ def test_an_api_server_that_refuses_all_ends_it_after_the_deadline(elsewhere, st
     assert "the lease was not read or written problem=status 503" in caplog.text
 
 
+def test_a_leader_tells_of_each_renewal_that_failed_and_not_of_the_look_at_the_lease_after_it(elsewhere, start, caplog):
+    running = start()
+    assert running.leading.wait(20)
+    elsewhere.server.requests.clear()
+    elsewhere.do(elsewhere.server.inject, Refuse(503), times=1000)
+    assert running.ended.wait(20)
+    renewals = sum(seen.method == "PUT" for seen in elsewhere.server.requests)
+    assert 1 <= caplog.text.count("the lease was not read or written problem=status 503") <= renewals
+
+
 def test_a_connection_that_answers_nothing_is_replaced_in_time(elsewhere, start):
     running = start()
     assert running.leading.wait(20)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from bayplan.leaderelection.elector import Announce, Answer, Elector, Pause, Problem, Steps
+from bayplan.leaderelection.elector import Announce, Answer, Create, Elector, Pause, Problem, Read, Steps, Update
 from bayplan.leaderelection.lease_client import LeaseClient
 
 logger = logging.getLogger(__name__)
@@ -95,12 +95,14 @@ class ElectionThread:
                 await self._announce(client, step)
             else:
                 answer = await client.perform(step)
-                self._tell(answer)
+                self._tell(step, answer)
 
-    def _tell(self, answer: Answer) -> None:
-        """Log what keeps the Lease from being read or written: a contender's trouble once, a leader's each time."""
+    def _tell(self, step: Read | Create | Update, answer: Answer) -> None:
+        """Log what keeps the Lease from being read or written: a contender's trouble once, a leader's each renewal."""
         problem = answer if isinstance(answer, Problem) else None
-        if problem is not None and (self.elector.leading or problem != self._told):
+        # A renewal that failed is followed by a look at the Lease, which then mostly fails likewise.
+        is_new = self._told is None or isinstance(step, Update) if self.elector.leading else problem != self._told
+        if problem is not None and is_new:
             logger.warning("the lease was not read or written problem=%s", problem.reason)
         self._told = problem
 
