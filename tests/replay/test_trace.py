@@ -56,7 +56,10 @@ def test_requests_may_stand_in_the_line_of_the_pod(read):
         ([{**HEADER, "pools": [{"name": "a", "capacity": {}}]}], "1: pools[0].capacity.cpu: Required value"),
         ([{**HEADER, "pools": HEADER["pools"] * 2}], '1: pools[1].name: Duplicate value: "pool"'),
         ([{**HEADER, "templates": [{"name": "", "requests": {}}]}], "1: templates[0].name: Required value"),
-        ([{**HEADER, "pools": [{"name": "a", "capacity": {"cpu": "x"}}]}], "1: pools[0].capacity.cpu: "),
+        (
+            [{**HEADER, "pools": [{"name": "a", "capacity": {"cpu": "x"}}]}],
+            "1: pools[0].capacity.cpu: not a quantity: 'x'",
+        ),
         ([{**HEADER, "templates": [{"name": "a", "requests": {"cpu": "x"}}]}], "1: templates[0].requests.cpu: "),
         (
             [

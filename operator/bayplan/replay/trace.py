@@ -19,7 +19,7 @@ from bayplan.api.objects import (
     Taint,
     Toleration,
 )
-from bayplan.api.quantity import QuantityError
+from bayplan.api.quantity import QuantityError, milli
 from bayplan.cache.resources import CPU, PODS, PodRequests, node_allocatable, pod_requests
 from bayplan.config.errors import InputError, quote
 from bayplan.simulate.documents import field_error
@@ -243,7 +243,7 @@ def _checked(pod: TracePod, templates: dict[str, PodTemplate], latest: float) ->
 def _check_amounts(path: str, amounts: Mapping[str, Quantity]) -> None:
     for name, amount in amounts.items():
         try:
-            node_allocatable(Node(status=NodeStatus(allocatable={name: amount})))
+            milli(amount)
         except QuantityError as error:
             raise _WrongError(f"{path}.{name}: {error}") from None
         # They would be read as 0, as the scheduler reads them.
