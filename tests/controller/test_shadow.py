@@ -5,6 +5,7 @@ import os
 import signal
 
 from tests.controller.kubernetes_api import NODES, PODS, node, pod
+from tests.faults.faults import Refuse
 
 from bayplan.config.load import default_configuration
 from bayplan.scheduler.shadow import shadow_configuration
@@ -37,6 +38,14 @@ async def test_it_compares_binds_of_the_other_and_writes_nothing(cluster, caplog
     assert [line for line in caplog.messages if line.startswith("what a shadow found hours=")] != []
     assert {seen.method for seen in cluster.server.requests} == {"GET"}
     assert not any("leases" in seen.path for seen in cluster.server.requests)
+
+
+async def test_a_right_that_is_missing_is_granted_by_the_shadows_role_which_may_not_write(cluster, caplog):
+    cluster.server.inject(Refuse(403, "Forbidden"), path=NODES)
+    start(cluster, "n1")
+    await cluster.until_ready()
+    (told,) = (line for line in caplog.messages if line.startswith("permission missing"))
+    assert "resource=nodes apiGroup='' grantedBy=manifests/overlays/shadow " in told
 
 
 async def test_a_pod_of_its_own_profiles_name_that_waits_is_left_to_others(cluster):

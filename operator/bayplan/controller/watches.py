@@ -4,6 +4,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Coroutine
+from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -217,6 +218,8 @@ class Watches:
 
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
             options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
+            if shadow is not None:
+                resource = replace(resource, granted_by="overlays/shadow")
             return Watch(credentials, resource, handler, metrics, **options)
 
         seconds = rejection_backoff_seconds
