@@ -300,6 +300,12 @@ def test_a_body_that_is_no_status_is_shown_in_part():
     assert decode_status(b"<html>" + b"x" * 1000) == ("", "<html>" + "x" * 194)
 
 
+def test_a_login_that_the_api_server_does_not_know_is_told_as_that_and_not_by_its_one_word():
+    body = b'{"kind":"Status","status":"Failure","message":"Unauthorized","reason":"Unauthorized","code":401}'
+    said = "the API server does not know the token or certificate, or it has expired"
+    assert decode_status(body) == ("Unauthorized", said)
+
+
 async def test_waiting_for_the_rate_limit_is_observed(server):
     waits = []
     async with calling(

@@ -78,18 +78,19 @@ class _Status(msgspec.Struct):
 
 
 _status_decoder = msgspec.json.Decoder(_Status)
+_UNKNOWN_LOGIN = "the API server does not know the token or certificate, or it has expired"
 
 
 def decode_status(body: bytes) -> tuple[str, str]:
     """Return (reason, message) of an API Status; of anything else, ("", the start of the body).
 
-    Relied on for Events and logs; never raises.
+    Relied on for Events and logs; never raises. To the one word that an API server has for a 401 it says what is wrong.
     """
     try:
         status = _status_decoder.decode(body)
     except DECODE_ERRORS:
         return "", body[:200].decode("utf-8", errors="replace").strip()
-    return status.reason, status.message
+    return status.reason, _UNKNOWN_LOGIN if status.message == "Unauthorized" else status.message
 
 
 def parse_retry_after(value: str | None) -> float | None:
