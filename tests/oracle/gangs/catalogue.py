@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tests.oracle.gangs.at_random import at_random
+from tests.oracle.gangs.preempting_at_random import preempting_at_random
 from tests.oracle.gangs.preemption import PREEMPTION
 from tests.oracle.gangs.quorum import EXTRA, LATE_GROUP, LEAST, QUORUM
 from tests.oracle.gangs.rivals import LATE_ROOM, PRIORITIES, SINGLES, TWO_GANGS
@@ -30,8 +31,9 @@ ROUND = (
 
 
 def families(seed: int) -> dict[str, Family]:
-    """Returns all families by name; `seed` is of the one that dice make up."""
-    return {family.name: family for family in (*ROUND, at_random(seed), TOPOLOGY, PREEMPTION)}
+    """Returns all families by name; `seed` is of those that dice make up."""
+    by_dice = at_random(seed), preempting_at_random(seed)
+    return {family.name: family for family in (*ROUND, *by_dice, TOPOLOGY, PREEMPTION)}
 
 
 def choose(seed: int, names: Sequence[str] | None, scenarios: Sequence[str] | None) -> list[Family]:

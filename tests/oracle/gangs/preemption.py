@@ -3,11 +3,13 @@
 from tests.oracle.gangs.parts import REST, gang, group, members, rooms, scenario, single
 from tests.oracle.gangs.scenario import NEVER, Create, Family
 
-_ALL = {"disruptionMode": {"all": {}}}
-_BUDGET = {
-    "metadata": {"name": "keep"},
-    "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "kept"}}},
-}
+WHOLE = {"disruptionMode": {"all": {}}}
+"""What a group says that ends as one."""
+BUDGET = Create(
+    "poddisruptionbudgets",
+    {"metadata": {"name": "keep"}, "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "kept"}}}},
+)
+"""The budget of the pods with the label `app: kept`, which allows no eviction."""
 
 PREEMPTION = Family(
     "preemption",
@@ -30,17 +32,17 @@ PREEMPTION = Family(
         scenario("over-a-gang", "a gang of the mode single loses members",
                  rooms(3), gang("b", 2, 3, priority="low"), REST, gang("a", 2, 2, priority="high")),
         scenario("over-a-whole-gang", "a gang of the mode all goes as one",
-                 rooms(3), members("b", 3, priority="low"), group("b", 2, priority="low", **_ALL), REST,
+                 rooms(3), members("b", 3, priority="low"), group("b", 2, priority="low", **WHOLE), REST,
                  gang("a", 2, 2, priority="high")),
         scenario("single-over-a-gang", "a single pod evicts one member",
                  rooms(2), gang("b", 2, 2, priority="low"), REST, single("s", priority="high")),
         scenario("single-over-a-whole-gang", "a single pod evicts a gang of the mode all",
-                 rooms(1, 1), members("b", 2, priority="low"), group("b", 2, priority="low", **_ALL), REST,
+                 rooms(1, 1), members("b", 2, priority="low"), group("b", 2, priority="low", **WHOLE), REST,
                  single("s", priority="high")),
         scenario("over-a-basic-group", "members of a basic group go one by one",
                  rooms(3), gang("b", None, 3, priority="low"), REST, gang("a", 2, 2, priority="high")),
         scenario("over-pods-with-a-budget", "pods without a budget go first",
-                 rooms(4), Create("poddisruptionbudgets", _BUDGET),
+                 rooms(4), BUDGET,
                  single("k", priority="low", labels={"app": "kept"}),
                  single("l", priority="low", labels={"app": "kept"}),
                  single("s", priority="low"), single("t", priority="low"), REST, gang("a", 2, 2, priority="high")),
