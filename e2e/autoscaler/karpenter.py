@@ -2,14 +2,12 @@
 
 import json
 import os
-import subprocess
 from pathlib import Path
 
-from e2e.controlplane.build import Programs, build, cache_root, go_environment, say_on_stderr
+from e2e.controlplane.build import Programs, build, module_sources, say_on_stderr
 from e2e.controlplane.health import is_healthy
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.process import Process, free_ports
-from e2e.controlplane.toolchain import find_go
 
 _FOLDER = Path(__file__).resolve().parent
 _MODULE, _NAME = "sigs.k8s.io/karpenter", "karpenter"
@@ -34,7 +32,7 @@ def build_karpenter() -> Path:
 
 def install_karpenter(plane: ControlPlane, *, consolidation: str, consolidate_after: str) -> None:
     """Applies Karpenter's definitions, and one NodePool of one size of node that consolidates so."""
-    module = _module_folder()
+    module = module_sources(PROGRAM, _MODULE)
     for folder in _CRDS:
         plane.kubectl("apply", "--server-side", "-f", module / folder)
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
@@ -64,21 +62,6 @@ def _objects(consolidation: str, consolidate_after: str) -> list[dict[str, objec
             },
         },
     ]
-
-
-def _module_folder() -> Path:
-    """Returns where Go keeps the module's sources, which go.sum pins; they are fetched if they are gone."""
-    go = find_go(_FOLDER / "go.mod", cache_root() / "go", say_on_stderr)
-    done = subprocess.run(
-        [go, "mod", "download", "-json", _MODULE],
-        cwd=_FOLDER,
-        env=go_environment(go),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return Path(json.loads(done.stdout)["Dir"])
 
 
 class KarpenterProcess(Process):

@@ -6,6 +6,7 @@ Run as `python -m e2e.controlplane.build` from the root of the repository.
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import platform
 import queue
@@ -17,6 +18,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from e2e.controlplane.kubernetes_version import kubernetes_version
@@ -141,6 +143,23 @@ def build(say: Say, programs: Programs = CONTROL_PLANE) -> Path:
             shutil.rmtree(target, ignore_errors=True)
             _build_into(target, programs, say)
     return target
+
+
+@cache
+def module_sources(programs: Programs, module: str) -> Path:
+    """Returns where Go keeps the sources of a module that `programs` are made of; they are fetched if they are gone."""
+    folder = programs.module or MODULE
+    go = find_go(folder / "go.mod", cache_root() / "go", say_on_stderr)
+    done = subprocess.run(
+        [go, "mod", "download", "-json", module],
+        cwd=folder,
+        env=go_environment(go),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return Path(json.loads(done.stdout)["Dir"])
 
 
 def go_environment(go: Path) -> dict[str, str]:
