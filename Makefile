@@ -31,7 +31,7 @@ LOCK = $(BIN)/uv pip compile --quiet --no-header --no-annotate --generate-hashes
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help venv test unit coverage e2e soak oracle devices expressions faults sweep conformance controlplane kubernetes openapi \
+.PHONY: help venv test unit coverage e2e soak oracle devices expressions faults sweep conformance controllers controlplane kubernetes openapi \
   compatibility image wheel lock sbom check collect docs format demo playground bench autoscaler autoscaler-short clean
 
 help: ## Show this list
@@ -91,6 +91,10 @@ sweep: $(INSTALLED) ## Have the longest property tests try many times as many ra
 
 conformance: controlplane ## Run Kubernetes' own scheduling specs with bayplan as the only scheduler (CONFORMANCE_ARGS='--repeat 3')
 	$(BIN)/python -m e2e.conformance $(CONFORMANCE_ARGS)
+
+controllers: controlplane ## Run the samples of mpi-operator and KubeRay under these themselves, which are built the first time
+	$(BIN)/python -m e2e.gangs.controllers
+	$(PYTEST) -n 0 e2e/gangs/published_samples.py $(PYTEST_ARGS)
 
 controlplane: $(INSTALLED) ## Build the control plane for tests, unless it is cached
 	$(BIN)/python -m e2e.controlplane.build
