@@ -232,6 +232,14 @@ def test_pod_level_limits_are_enough_for_what_the_containers_ask_for():
     )
 
 
+@pytest.mark.parametrize("whole", [{"requests": {"cpu": "3"}}, {"limits": {"cpu": "3"}}])
+def test_huge_pages_of_containers_are_pod_level_limits_as_well(whole):
+    pages = {"hugepages-2Mi": "4Mi"}
+    pod = bare_pod(containers=[with_limits(pages, {"cpu": "1"})] * 2, resources=ResourceRequirements(**whole))
+    found = Admission(()).pod(pod).spec.resources
+    assert found.requests["hugepages-2Mi"] == found.limits["hugepages-2Mi"] == str(2 * 4 * 2**20)
+
+
 def test_preferred_anti_affinity_is_merged_as_well():
     wish = WeightedPodAffinityTerm(weight=1, pod_affinity_term=term(match_label_keys=["version"]))
     block = PodAffinity(preferred_during_scheduling_ignored_during_execution=[wish])

@@ -46,7 +46,7 @@ def with_pod_level_requests(spec: PodSpec) -> ResourceRequirements | None:
     What is missing are the sums over its containers, then the pod-level limits, which come first for huge pages.
     The containers have their defaults already, so that they request the huge pages that they are limited to.
     Unreadable quantities are left for whoever reads the pod's requests (upstream: pkg/api/pod/util.go
-    DefaultPodLevelResources; pod-level limits matter to no scheduler).
+    DefaultPodLevelResources; other pod-level limits than those of huge pages matter to nobody here).
     """
     own = spec.resources
     if own is None or not (own.requests or own.limits):
@@ -59,7 +59,10 @@ def with_pod_level_requests(spec: PodSpec) -> ResourceRequirements | None:
     huge = {name: amount for name, amount in of_containers.items() if is_hugepages(name)}
     limits = {name: each for name, each in (own.limits or {}).items() if is_supported_pod_level_resource(name)}
     plain = {name: amount for name, amount in of_containers.items() if name in (CPU, MEMORY)}
-    return structs.replace(own, requests=huge | limits | plain | (own.requests or {}))
+    asked = own.requests or {}
+    # Huge pages need a limit, which nobody makes up for those that the pod itself requests.
+    most = {name: amount for name, amount in huge.items() if name not in asked} | (own.limits or {})
+    return structs.replace(own, requests=huge | limits | plain | asked, limits=most or own.limits)
 
 
 UNNAMED_SCHEDULER: Final = "default-scheduler"
