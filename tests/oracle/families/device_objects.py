@@ -32,6 +32,8 @@ class Devices:
 
     def __init__(self, dice: Dice, cluster: list[Object]) -> None:
         self._dice = dice
+        # What selectors said of a device and of a node, by its name, counts in kube-scheduler's scores until it ends.
+        self._stem, self._scene = f"dev-{dice.case}", f"scene-{dice.case}"
         self._nodes = [each["metadata"]["name"] for each in cluster]
         self._shared = dice.maybe(0.35)
         self._tainted = dice.maybe(0.3)
@@ -56,7 +58,7 @@ class Devices:
         if dice.maybe(0.2):
             chosen = {"driver": dice.choice((GPUS, NICS))}
             if dice.maybe(0.6):
-                chosen["device"] = f"dev-{dice.randrange(4)}"
+                chosen["device"] = f"{self._stem}-{dice.randrange(4)}"
             spec = {"deviceSelector": chosen, "taint": dice.choice(_TAINTS)}
             self.objects.append({"kind": "DeviceTaintRule", "metadata": {"name": "rule"}, "spec": spec})
 
@@ -91,7 +93,7 @@ class Devices:
     def _pool(self, driver: str, name: str, where: Object) -> None:
         dice = self._dice
         by_device, counted = "perDeviceNodeSelection" in where, dice.maybe(0.3)
-        names = [f"dev-{index}" for index in range(24)]
+        names = [f"{self._stem}-{index}" for index in range(24)]
         slices: list[Object] = [
             {"devices": [self._device(names.pop(0), counted, by_device) for _ in range(dice.randint(2, 6))], **where}
             for _ in range(dice.choice((1, 1, 1, 2)))
@@ -141,6 +143,7 @@ class Devices:
     def _selector(self) -> Object:
         zones = self._dice.some(("z0", "z1", "z2"), 1, 2)
         expressions: list[Object] = [{"key": ZONE, "operator": "In", "values": zones}]
+        expressions.append({"key": self._scene, "operator": "DoesNotExist"})
         if self._dice.maybe(0.3):
             expressions.append({"key": "disk", "operator": "Exists"})
         return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
