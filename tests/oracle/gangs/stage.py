@@ -44,8 +44,8 @@ CONFIGURATION: Object = {
 }
 """What every scheduler under comparison runs with."""
 
-QUIET_SECONDS = 2.5
-"""Two back-offs and what two rounds take."""
+QUIET_SECONDS = 3.5
+"""The back-off of a group of five, which is longer than a pod's and ends at a whole second, and what a round takes."""
 _LONGEST_SECONDS = 40.0
 _POLL_SECONDS = 0.1
 _NAMESPACE = "NAMESPACE"
