@@ -24,7 +24,8 @@ class Scene:
 
     All objects are as a user would write them. `objects` are those of other kinds, each with its `kind`. `foreign`
     are pods that other schedulers have still to place. `updates` are nodes and placed pods, each with its `kind`, that
-    change when as many pods have been decided as the field `after` says.
+    change when as many pods have been decided as the field `after` says; those with `created`, `deleted` or a `patch`
+    are of any kind.
     """
 
     objects: list[Object] = field(default_factory=list)

@@ -82,6 +82,7 @@ class Replay:
         self._frameworks = self._build(self._configuration)
         self._cycle = SchedulingCycle(self._cache.nodes, self._nominator, self._frameworks.values())
         scene, listers = self._case.scene, self._cache.listers
+        self._objects = {(each["kind"], each["metadata"]["name"]): each for each in scene.objects}
         self._look_up(scene.objects)
         for kind in listers.wanted():
             listers.of(kind).synced = True
@@ -222,6 +223,9 @@ class Replay:
     def _update(self, changed: Object) -> None:
         """Makes a node or a placed pod what it is from now on, as the API server does with a patch."""
         metadata = changed["metadata"]
+        if changed.keys() & {"patch", "created", "deleted"}:
+            self._change(changed)
+            return
         if changed["kind"] == "Node":
             self._register(_merged(self._documents[metadata["name"]], changed))
             return
@@ -230,6 +234,26 @@ class Replay:
         for container in document["spec"]["containers"]:
             container["resources"]["requests"] |= asked.get(container["name"], {})
         self._place(_merged(document, {"status": changed.get("status", {})}))
+
+    def _change(self, changed: Object) -> None:
+        """Has an object come, change or go."""
+        metadata, patch = changed["metadata"], changed.get("patch", {})
+        name, namespace = metadata["name"], metadata.get("namespace")
+        key = f"{namespace}/{name}" if namespace else name
+        if changed["kind"] == "Node":
+            if "deleted" in changed:
+                self._cache.remove_node(name)
+            else:
+                self._register(changed.get("created") or _merged(self._documents[name], patch))
+        elif changed["kind"] == "Pod":
+            if "deleted" in changed:
+                self._cache.remove_pod(PodInfo(self._admission.pod(_POD(self._documents[key]))).uid)
+            else:
+                self._place(_merged(self._documents[key], patch))
+        else:
+            key = changed["kind"], name
+            self._objects[key] = _merged(self._objects[key], patch)
+            self._look_up([self._objects[key]])
 
     def _look_up(self, documents: Iterable[Object]) -> None:
         """Has plugins find these objects, as they are and in this order."""
@@ -277,5 +301,8 @@ def _merged(document: Object, change: Object) -> Object:
     """The document with a change merged in: objects field by field, everything else as a whole."""
     found = dict(document)
     for name, value in change.items():
+        if value is None:
+            found.pop(name, None)
+            continue
         found[name] = _merged(found.get(name, {}), value) if isinstance(value, dict) else value
     return found

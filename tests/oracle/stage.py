@@ -12,7 +12,7 @@ from e2e.controlplane.client import ApiClient, ApiError, path_of
 from tests.oracle.case import Case, Decision, Object, Scene
 from tests.oracle.claims import DEALLOCATED, RESOURCE, allocated, claims_of, create_claim, let_go, make_claims
 from tests.oracle.decision_log import DecisionLog, key_of
-from tests.oracle.families.parts import NAMESPACES
+from tests.oracle.families.parts import NAMESPACES, namespaces
 from tests.oracle.families.preemption import GATE, NOMINATED
 
 from bayplan.api.kinds import CLAIM_TEMPLATES, RESOURCES
@@ -114,6 +114,8 @@ class Stage:
 
     def _update(self, changed: Object) -> bool:
         """Makes a node or a placed pod what it is to be, and waits until that is seen; whether it was taken."""
+        if changed.keys() & {"patch", "created", "deleted"}:
+            return self._change(changed)
         name, namespace = changed["metadata"]["name"], changed["metadata"].get("namespace")
         seen = self._log.seen_of
         kind, key = ("pod-update", key_of(changed["metadata"])) if namespace else ("node-update", name)
@@ -138,6 +140,35 @@ class Stage:
             logger.warning("update refused error=%r", str(error))
             return False
         self._log.wait(lambda: seen[kind, key] >= expected, f"the update of {key}")
+        return True
+
+    def _change(self, changed: Object) -> bool:
+        """Has an object come, change or go, and waits until that is seen; whether it was there."""
+        plural = {"Node": "nodes", "Pod": "pods"}.get(changed["kind"]) or _RESOURCES[changed["kind"]].plural
+        key = key_of(changed["metadata"])
+        name, namespace = changed["metadata"]["name"], changed["metadata"].get("namespace")
+        patch = changed.get("patch", {})
+        ends = "deleted" in changed or patch.get("status", {}).get("phase") == "Succeeded"
+        event = "delete" if ends else "add" if "created" in changed else "update"
+        kind = f"{changed['kind'].lower()}-{event}"
+        expected = self._log.seen_of[kind, key] + 1
+        try:
+            if "created" in changed:
+                self._client.create(plural, changed["created"])
+            elif "deleted" in changed:
+                self._client.delete(plural, name, namespace=namespace, grace_seconds=0)
+            else:
+                subresource = "status" if "status" in patch else None
+                self._client.patch(plural, name, patch, namespace=namespace, subresource=subresource)
+        except ApiError as error:
+            if error.status not in (403, 404, 422):
+                raise
+            logger.warning("change refused error=%r", str(error))
+            return False
+        if changed["kind"] in ("Node", "Pod"):
+            self._log.wait(lambda: self._log.seen_of[kind, key] >= expected, f"{kind} of {key}")
+        else:
+            time.sleep(_SETTLE_SECONDS)
         return True
 
     def _decide(self, pod: Object, scene: Scene) -> Decision | None:
@@ -232,6 +263,9 @@ class Stage:
         for namespace in NAMESPACES:
             self._client.delete_all("pods", namespace)
         self._client.delete_all("nodes")
+        for each in namespaces():
+            labels = {"team": None, "env": None, **each["metadata"]["labels"]}
+            self._client.patch("namespaces", each["metadata"]["name"], {"metadata": {"labels": labels}})
         if _has_devices(others):
             let_go(self._client, NAMESPACES)
         for resource in {_RESOURCES[each["kind"]] for each in others}:

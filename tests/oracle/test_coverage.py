@@ -236,6 +236,17 @@ def test_nodes_and_pods_change_between_decisions():
     assert any("spec" in each for recorded in _cases("resizes") for each in recorded.case.scene.updates)
 
 
+def test_objects_of_all_kinds_come_change_and_go_between_decisions():
+    found = Counter(
+        (each["kind"], next(how for how in ("created", "deleted", "patch") if how in each))
+        for recorded in _cases("changes")
+        for each in recorded.case.scene.updates
+    )
+    assert {kind for kind, _ in found} >= {"Node", "Pod", "Namespace", "CSINode"}
+    often = [("Node", "created"), ("Node", "deleted"), ("Node", "patch"), ("Pod", "deleted"), ("Pod", "patch")]
+    assert all(found[each] >= 10 for each in often)
+
+
 def test_devices_are_allocated_refused_and_given_back():
     decisions = _decisions("devices")
     claims = [claim for decision in decisions for claim in decision.claims.values()]

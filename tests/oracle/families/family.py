@@ -9,6 +9,7 @@ from tests.oracle.case import Scene
 from tests.oracle.configurations import CONFIGURATIONS
 from tests.oracle.dice import Dice
 from tests.oracle.families import (
+    changes,
     devices,
     everything,
     extended,
@@ -123,6 +124,7 @@ FURTHER_FAMILIES: dict[str, Family] = {
         for point in SWITCHED_OFF
     },
     "image-updates": Family(updates.generate_images, 40, ("default", "weights"), simulated=False),
+    "changes": Family(changes.generate, 40, ("default", "pod-weights", "most-allocated"), simulated=False),
     "resizes": Family(updates.generate_resizes, 40, ("default", "most-allocated"), simulated=False),
     "extenders": Family(extended.generate, 56, tuple(extenders.CONFIGURATIONS), simulated=False),
     "devices": Family(
