@@ -103,6 +103,15 @@ def test_a_plugin_of_former_times_is_refused_with_what_to_do_instead(tmp_path, n
     assert configured == f'profiles[0].pluginConfig[0]: Invalid value: "{name}": {advice}'
 
 
+def test_a_misspelled_plugin_is_told_with_the_name_that_is_nearest(tmp_path):
+    misspelled = [{"name": "NodeResourceFit"}]
+    (enabled,) = complaints(tmp_path, plugins(score={"enabled": misspelled}))
+    (disabled,) = complaints(tmp_path, plugins(score={"disabled": misspelled}))
+    (configured,) = complaints(tmp_path, profile_with_args("NodeResourceFit", {}))
+    for said in (enabled, disabled, configured):
+        assert said.endswith(': Invalid value: "NodeResourceFit": does not exist, did you mean "NodeResourcesFit"?')
+
+
 def test_all_errors_come_at_once(tmp_path):
     text = """
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -1,5 +1,6 @@
 """What is wrong with a configuration, in kube-scheduler's words (apimachinery: util/validation/field/errors.go)."""
 
+import difflib
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -109,6 +110,15 @@ def quote_unprintable(name: str) -> str:
         half = _MAX_NAME_CHARACTERS // 2
         name = f"{name[:half]}...{name[-half:]}"
     return name if name and name.isprintable() else quote(name)
+
+
+def did_you_mean(name: str, known: Iterable[str], errors: Sequence[FieldError] = ()) -> str:
+    """Which of the known names is nearly the given one, as the end of a sentence; nothing where none is.
+
+    Searching takes long: beside more `errors` than are told there is none.
+    """
+    close = difflib.get_close_matches(name[:64], known, n=1) if len(errors) < _MAX_LINES else ()
+    return f', did you mean "{close[0]}"?' if close else ""
 
 
 def show_value(value: object) -> str:

@@ -5,7 +5,6 @@ Durations are read and written as Kubernetes does: `1h15m30.5s` (Go: time.ParseD
 
 import base64
 import binascii
-import difflib
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
@@ -17,14 +16,22 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
-from bayplan.config.errors import FieldError, FieldWarning, child, forbidden, invalid, item, required, unsupported
+from bayplan.config.errors import (
+    FieldError,
+    FieldWarning,
+    child,
+    did_you_mean,
+    forbidden,
+    invalid,
+    item,
+    required,
+    unsupported,
+)
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.settings import OWN, Int64, Setting, broken_rules, settings_of
 
 _T = TypeVar("_T")
 _Choice = TypeVar("_Choice", bound=StrEnum)
-
-_MAX_HINTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,13 +226,9 @@ class Fields:
 
     def finish(self) -> None:
         """Note every field that was not read."""
-        for name in self._value:
-            if name not in self._read:
-                # Searching takes long, and nobody reads hundreds of hints.
-                few = len(self.errors) < _MAX_HINTS
-                close = difflib.get_close_matches(name[:64], self._read, n=1) if few else ()
-                hint = f', did you mean "{close[0]}"?' if close else ""
-                self.errors.append(FieldError(self.at(name), f"unknown field{hint}"))
+        for name in (each for each in self._value if each not in self._read):
+            hint = did_you_mean(name, self._read, self.errors)
+            self.errors.append(FieldError(self.at(name), f"unknown field{hint}"))
 
     def _items(self, name: str) -> Iterator[tuple[str, Any]]:
         value = self.raw(name)

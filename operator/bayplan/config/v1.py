@@ -11,7 +11,7 @@ from bayplan.config.connections import (
     decode_leader_election,
     validate_extenders,
 )
-from bayplan.config.errors import FieldError, child, duplicate, invalid, invalid_whole, item
+from bayplan.config.errors import FieldError, child, did_you_mean, duplicate, invalid, invalid_whole, item
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.fields import Fields, Reading, required_name
 from bayplan.config.plugin_args import TAKE_ARGUMENTS, decode_args, default_args
@@ -101,21 +101,23 @@ def complete_plugin_config(plugins: Plugins, given: Mapping[str, PluginArgs]) ->
     return dict(sorted(complete.items()))
 
 
-def unknown_plugin(path: str, name: str, known: frozenset[str]) -> list[FieldError]:
+def _unknown_plugin(path: str, name: str, fields: Fields) -> list[FieldError]:
     """Why a plugin cannot be enabled or configured; nothing when it can."""
-    if name in known:
+    if name in fields.reading.known:
         return []
     if name in REMOVED_PLUGINS:
         detail = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
     elif name in UPSTREAM_PLUGINS:
         detail = "is not implemented in this version of bayplan"
     else:
-        detail = _not_existing(name)
+        detail = _not_existing(name, fields)
     return [invalid(path, name, detail)]
 
 
-def _not_existing(name: str) -> str:
-    return f"does not exist any more: {FORMER_PLUGINS[name]}" if name in FORMER_PLUGINS else "does not exist"
+def _not_existing(name: str, fields: Fields) -> str:
+    if name in FORMER_PLUGINS:
+        return f"does not exist any more: {FORMER_PLUGINS[name]}"
+    return f"does not exist{did_you_mean(name, fields.reading.known, fields.errors)}"
 
 
 def validate_common_queue_sort(profiles: tuple[Profile, ...]) -> list[FieldError]:
@@ -152,7 +154,7 @@ def _plugins(fields: Fields) -> Plugins:
             sets[attribute] = decode_plugin_set(block)
             for index, name in enumerate(plugin.name for plugin in sets[attribute].disabled):
                 if name and name not in known:
-                    block.errors.append(invalid(item(block.at("disabled"), index), name, _not_existing(name)))
+                    block.errors.append(invalid(item(block.at("disabled"), index), name, _not_existing(name, block)))
     for key in POD_GROUP_POINTS:
         # kube-scheduler writes these out empty; they are for pods that are scheduled together.
         with fields.nested(key) as block:
@@ -177,7 +179,7 @@ def decode_plugin_set(fields: Fields) -> PluginSet:
         if plugin.name in seen:
             fields.errors.append(duplicate(path, plugin.name))
         elif plugin.name:
-            fields.errors += unknown_plugin(path, plugin.name, fields.reading.known)
+            fields.errors += _unknown_plugin(path, plugin.name, fields)
         seen.add(plugin.name)
     disabled = fields.objects("disabled", entry)
     return PluginSet(enabled, tuple(PluginEntry(plugin.name) for plugin in disabled))
@@ -192,7 +194,7 @@ def decode_plugin_config(fields: Fields) -> dict[str, PluginArgs]:
         name = required_name(each)
         if name in seen:
             each.errors.append(duplicate(each.path, name))
-        elif name and (unknown := unknown_plugin(each.path, name, each.reading.known)):
+        elif name and (unknown := _unknown_plugin(each.path, name, each)):
             each.errors += unknown
             each.raw("args")
         seen.add(name)

@@ -1,6 +1,5 @@
 """Checks objects of files by the API server's own OpenAPI document, and says what becomes of the mistakes."""
 
-import difflib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,7 +14,7 @@ import msgspec
 
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import CLAIM_TEMPLATES, CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES
-from bayplan.config.errors import FieldError, child, invalid, item, quote, required, unsupported
+from bayplan.config.errors import FieldError, child, did_you_mean, invalid, item, quote, required, unsupported
 from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, title
 from bayplan.simulate.field_rules import RULES
 from bayplan.simulate.input_files import objects_in
@@ -132,8 +131,7 @@ def _members(schema: Schema, value: Mapping[str, Any], path: str) -> Iterator[Fi
         where = child(path, name)
         known = fields.get(name) or schema.get("additionalProperties")
         if known is None and fields:
-            close = difflib.get_close_matches(name[:64], fields, n=1)
-            yield FieldError(where, "unknown field" + (f', did you mean "{close[0]}"?' if close else ""))
+            yield FieldError(where, f"unknown field{did_you_mean(name, fields)}")
         elif inner is TWICE:
             yield FieldError(where, "is given twice")
         # Words that need not be given may be empty, too.
