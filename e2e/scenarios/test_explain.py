@@ -179,11 +179,12 @@ def test_only_who_may_is_told_and_the_command_says_what_is_missing(
 
 def test_what_is_not_there_is_said_in_one_line(asked: Asked, client: ApiClient) -> None:
     client.create("pods", pod("theirs", asked.namespace, scheduler="another"))
+    known = "the one that was asked does not know it and schedules for bayplan"
     for arguments, said in (
         (("nobody", "-n", asked.namespace), f"there is no pod {asked.namespace}/nobody\n"),
         (
             ("theirs", "-n", asked.namespace),
-            f"pod {asked.namespace}/theirs is for the scheduler 'another'; the one that was asked does not know it\n",
+            f"pod {asked.namespace}/theirs is for the scheduler 'another'; {known}\n",
         ),
     ):
         done = asked.explain(*arguments)

@@ -113,7 +113,16 @@ async def test_a_pod_of_another_scheduler_is_named_with_its_scheduler(explain, c
     cluster.answers["/api/v1/namespaces/default/pods/nobody"] = (200, pod)
     code, _, err = await explain("nobody")
     assert code == 1
-    assert err == "pod default/nobody on n1 is for the scheduler 'other'; the one that was asked does not know it\n"
+    said = "the one that was asked does not know it and schedules for bayplan\n"
+    assert err == f"pod default/nobody on n1 is for the scheduler 'other'; {said}"
+
+
+async def test_a_misspelled_scheduler_is_told_with_the_name_that_is_meant(explain, cluster):  # noqa: F811  the fixture
+    pod = {"metadata": {"name": "nobody", "namespace": "default"}, "spec": {"schedulerName": "bayplna"}}
+    cluster.answers["/api/v1/namespaces/default/pods/nobody"] = (200, pod)
+    code, _, err = await explain("nobody")
+    assert code == 1
+    assert err.endswith(' schedules for bayplan, did you mean "bayplan"?\n')
 
 
 async def test_without_a_scheduler_it_ends_with_one_line(explain, cluster):  # noqa: F811  the fixture

@@ -113,6 +113,7 @@ async def _simulated(target: Target, file: str, body: bytes) -> bytes:
 async def _ask(target: Target, namespace: str, name: str) -> bytes:
     from bayplan.client.connect import connect  # noqa: PLC0415
     from bayplan.client.errors import RefusedError  # noqa: PLC0415
+    from bayplan.live.answers import SummaryAnswer  # noqa: PLC0415
 
     async with connect(target) as client:
         try:
@@ -120,7 +121,9 @@ async def _ask(target: Target, namespace: str, name: str) -> bytes:
         except RefusedError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            known = await what_is_known(target, namespace, name)
+            summary = msgspec.json.decode(await client.summary(), type=SummaryAnswer)
+            ours = [profile.scheduler_name for profile in summary.profiles]
+            known = await what_is_known(target, namespace, name, ours)
             raise RefusedError(error.status, known or str(error)) from None
 
 

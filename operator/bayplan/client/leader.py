@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
@@ -19,6 +20,7 @@ from bayplan.api.objects import Pod
 from bayplan.api.response import ApiResponse
 from bayplan.client.errors import ClientError, NotReachedError, answer_to, unexpected
 from bayplan.config.connections import SHIPPED_NAMESPACES
+from bayplan.config.errors import did_you_mean
 from bayplan.config.flags import CONTEXT, KUBECONFIG, flag
 from bayplan.scheduler.api_calls import pod_path
 
@@ -183,8 +185,11 @@ def _decoded(answer: ApiResponse, what: str) -> _Spec:
         raise ClientError(f"{what} cannot be read") from None
 
 
-async def what_is_known(target: Target, namespace: str, name: str) -> str | None:
-    """Return why the scheduler may not know a pod, as one line; None where the API server does not say."""
+async def what_is_known(target: Target, namespace: str, name: str, ours: Sequence[str]) -> str | None:
+    """Return why the scheduler may not know a pod, as one line; None where the API server does not say.
+
+    `ours` are the names that the scheduler schedules for.
+    """
     try:
         api = ApiClient(load_credentials(target.kubeconfig, target.context), qps=5, burst=5)
     except CredentialsError:
@@ -200,15 +205,16 @@ async def what_is_known(target: Target, namespace: str, name: str) -> str | None
     if answer.status != HTTPStatus.OK:
         return None
     try:
-        return _told(msgspec.json.decode(answer.body, type=Pod))
+        return _told(msgspec.json.decode(answer.body, type=Pod), ours)
     except DECODE_ERRORS:
         return None
 
 
-def _told(pod: Pod) -> str:
+def _told(pod: Pod, ours: Sequence[str]) -> str:
     key = key_of(pod.metadata)
     if pod.status.phase in {"Succeeded", "Failed"}:
         return f"pod {key} has ended: {pod.status.phase}"
     where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
     whose = pod.spec.scheduler_name or "default-scheduler"
-    return f"pod {key}{where} is for the scheduler {whose[:253]!a}; the one that was asked does not know it"
+    asked = f"the one that was asked does not know it and schedules for {', '.join(ours)}{did_you_mean(whose, ours)}"
+    return f"pod {key}{where} is for the scheduler {whose[:253]!a}; {asked}"
