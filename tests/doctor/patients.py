@@ -68,7 +68,7 @@ def configuration(strategy=ScoringStrategyType.MOST_ALLOCATED, *, spread=None, *
     return replace(made, profiles=(replace(profile, plugins=plugins, plugin_config=config),))
 
 
-def found(nodes, pods, *, looked_up=(), others=(), config=None):
+def found(nodes, pods, *, looked_up=(), others=(), config=None, **fields):
     """What the doctor finds."""
     objects = ClusterObjects(nodes=nodes, pods=pods, looked_up=[*looked_up])
-    return findings(Patient(config or configuration(), objects, others))
+    return findings(Patient(config or configuration(), objects, others, **fields))

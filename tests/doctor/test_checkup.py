@@ -7,12 +7,14 @@ import pytest
 from tests.builders import make_node, make_pod_info, make_selector
 from tests.doctor.patients import GPU, budget, configuration, found, nodes, running, service, spread_out
 
+from bayplan.api.meta_objects import format_time
 from bayplan.api.objects import Condition, PodAffinity, PodAffinityTerm, Toleration, WeightedPodAffinityTerm
 from bayplan.config.types import PodTopologySpreadDefaulting, ScoringStrategyType
 from bayplan.doctor.surroundings import missing_rights
 
 MIB = 2**20
 CLAIMS = "resourceclaims.resource.k8s.io"
+NOW = 1_800_000_000.0
 SAVES = "all pods placed anew take 4 nodes as it is, 1 with the fix"
 ANNOTATION = "cluster-autoscaler.kubernetes.io"
 
@@ -299,3 +301,35 @@ def test_rights_that_are_missing(refused, about, manifest):
     (finding,) = asyncio.run(missing_rights(configuration(), ask))
     assert (finding.check, finding.about) == ("rights", about)
     assert finding.fix == f"kubectl apply -k manifests/{manifest}"
+
+
+def waits(scheduler, **fields):
+    return make_pod_info(f"waits-{scheduler}", cpu=1, scheduler_name=scheduler, **fields)
+
+
+def test_a_misspelled_scheduler_whose_pods_nobody_tries():
+    told, fix = only(found(nodes(), [*spread_out(), waits("bayplna")]))
+    assert told == (
+        "misspelled-scheduler",
+        "bayplna",
+        "nobody ever tried a pod of this scheduler; bayplan is meant",
+        "1 pod waits, and no Event tells why",
+    )
+    assert "schedulerName: bayplan" in fix
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [waits("default-scheduler")],
+        [waits("volcano")],
+        [waits("bayplna", conditions=[Condition("PodScheduled", "False", "Unschedulable")])],
+        [waits("bayplna"), running("p", "n1", scheduler_name="bayplna")],
+        [waits("bayplna", created=format_time(NOW - 59))],
+    ],
+    ids=["the default one", "another name", "it was tried", "one runs", "it came just now"],
+)
+def test_other_schedulers_are_not_taken_for_misspelled_ones(pods):
+    assert not [
+        each for each in found(nodes(), [*spread_out(), *pods], now=NOW) if each.check == "misspelled-scheduler"
+    ]

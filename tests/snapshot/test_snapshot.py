@@ -2,7 +2,7 @@ import pytest
 from tests.snapshot.snapshots import read_objects
 
 from bayplan.api.claim_objects import ClaimMeta, ResourceClaim
-from bayplan.api.objects import Node, Pod
+from bayplan.api.objects import Condition, Node, Pod
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects, ListingError
 from bayplan.snapshot.snapshot import KINDS, MissingRightsError, pieces, take_snapshot
 
@@ -34,6 +34,13 @@ def test_what_a_drain_asks_of_budgets_is_kept():
     conditions = [{"type": "Ready", "status": "True"}, {"type": "Initialized", "status": "True"}]
     ((_, pod),) = read_objects([{"apiVersion": "v1", "kind": "Pod", "status": {"conditions": conditions}}])
     assert [(each.type, each.status) for each in pod.status.conditions] == [("Ready", "True")]
+
+
+def test_whether_a_scheduler_tried_a_pod_is_kept():
+    refused = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+    for condition, kept in ((refused, [Condition(**refused)]), ({"type": "PodScheduled", "status": "True"}, None)):
+        ((_, pod),) = read_objects([{"apiVersion": "v1", "kind": "Pod", "status": {"conditions": [condition]}}])
+        assert pod.status.conditions == kept
 
 
 def test_secrets_and_config_maps_are_never_asked_for():

@@ -8,6 +8,7 @@ from bayplan.doctor.finding import Check, Finding, Patient
 from bayplan.doctor.surroundings import consolidation, descheduling, kept_nodes
 from bayplan.doctor.workloads import (
     guests_on_devices,
+    misspelled_schedulers,
     never_disrupted,
     stale_nominations,
     unnamed_profiles,
@@ -17,6 +18,7 @@ from bayplan.doctor.workloads import (
 
 CHECKS: Final[Sequence[Check]] = (
     unnamed_profiles,
+    misspelled_schedulers,
     strategy,
     outvoted,
     scarce_without_weight,

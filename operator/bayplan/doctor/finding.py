@@ -1,5 +1,6 @@
 """What a check found, what it costs here, and what mends it; and what checks look at."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -63,6 +64,8 @@ class Patient:
     objects: ClusterObjects
     others: Sequence[tuple[str, Any]] = field(default=())
     """Kind and plain value of each."""
+    now: float = field(default_factory=time.time)
+    """In seconds since 1970."""
 
     @cached_property
     def as_it_is(self) -> Packed:

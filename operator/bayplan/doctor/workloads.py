@@ -3,11 +3,12 @@
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
+from difflib import get_close_matches
 from typing import Final
 
 from msgspec import structs
 
-from bayplan.api.meta_objects import OwnerReference
+from bayplan.api.meta_objects import OwnerReference, format_time
 from bayplan.api.objects import Container, Node, ResourceRequirements, Taint, Toleration
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.tolerations import tolerates
@@ -16,7 +17,9 @@ from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, MEMORY, node_allocatable
 from bayplan.doctor.finding import Finding, Patient
+from bayplan.scheduler.api_calls import shown_condition
 from bayplan.shown_text import counted
+from bayplan.simulate.admission import UNNAMED_SCHEDULER
 from bayplan.simulate.drain import ALONE, Allowances, why_it_stays
 from bayplan.simulate.input_files import waiting_pods
 from bayplan.simulate.simulator import Simulator
@@ -38,6 +41,11 @@ _NAMED: Final = """\
 kind: Deployment
 spec: {{template: {{spec: {{schedulerName: {name}}}}}}}
 # or, to see what it would do with the others: --scheduler-name {most}"""
+_MEANT: Final = """\
+kind: Deployment
+spec: {{template: {{spec: {{schedulerName: {name}}}}}}}"""
+_NOTICED_SECONDS: Final = 60
+"""A scheduler that is there has tried a pod by then."""
 _CONTROLLED: Final = """\
 kind: Deployment
 # or a Job, which makes a pod again that was evicted"""
@@ -56,6 +64,24 @@ def unnamed_profiles(patient: Patient) -> Iterator[Finding]:
             effect = f"it decides for none of {counted(names.total(), 'pod')}; most, {count}, have {most}"
             message = "no pod names it as its schedulerName"
             yield Finding("unnamed-profile", name, message, effect, _NAMED.format(name=name, most=most))
+
+
+def misspelled_schedulers(patient: Patient) -> Iterator[Finding]:
+    """Names that are nearly a profile's and that no scheduler seems to have: nobody tries the pods, or tells why."""
+    ours = [profile.scheduler_name for profile in patient.configuration.profiles]
+    untried = {pod.uid for pod in waiting_pods(patient.objects) if shown_condition(pod) is None}
+    late = Counter[str]()
+    known = {UNNAMED_SCHEDULER, *ours}
+    for pod in patient.objects.pods:
+        if pod.uid not in untried:
+            known.add(pod.pod.spec.scheduler_name)
+        elif (pod.pod.metadata.creation_timestamp or "") < format_time(patient.now - _NOTICED_SECONDS):
+            late[pod.pod.spec.scheduler_name] += 1
+    for name in sorted(late.keys() - known):
+        if close := get_close_matches(name[:64], ours, n=1):
+            message = f"nobody ever tried a pod of this scheduler; {close[0]} is meant"
+            effect = f"{counted(late[name], 'pod waits', 'pods wait')}, and no Event tells why"
+            yield Finding("misspelled-scheduler", name, message, effect, _MEANT.format(name=close[0]))
 
 
 def without_controller(patient: Patient) -> Iterator[Finding]:

@@ -43,7 +43,7 @@ _READ_OF_VOLUMES: Final[Mapping[str, Collection[str]]] = {
     "csi": ("driver",),
 }
 """What plugins read of a pod's own volumes, by field of `Volume`; drivers may keep secrets beside it."""
-_READ_OF_PODS: Final = ("PodResizePending", "DisruptionTarget", "Ready")
+_READ_OF_PODS: Final = ("PodResizePending", "DisruptionTarget", "Ready", "PodScheduled")
 _READ_OF_JOBS: Final = ("Complete", "Failed")
 
 
@@ -53,8 +53,9 @@ def _only(keys: Collection[str]) -> Rule:
 
 def _conditions(types: Collection[str]) -> Rule:
     def rule(conditions: Sequence[Condition]) -> list[Condition] | None:
-        read = [Condition(each.type, each.status, each.reason) for each in conditions if each.type in types]
-        return read or None
+        # That pods were scheduled is known by their nodes.
+        told = (each for each in conditions if (each.type, each.status) != ("PodScheduled", "True"))
+        return [Condition(each.type, each.status, each.reason) for each in told if each.type in types] or None
 
     return rule
 
