@@ -40,11 +40,8 @@ def _shown(strategy: ScoringStrategy) -> str:
 
 logger = logging.getLogger(__name__)
 
-COLLECTION_THRESHOLDS: Final = (20_000, 10, 10)
-"""How many objects are made, and how many younger collections come, before a collection: what benchmarks have, too.
-
-At 100 pods a second all objects are looked at about each seven minutes, so that memory does not grow for an hour.
-"""
+COLLECTION_THRESHOLDS: Final = (20_000, 20, 50)
+"""How many objects are made, and how many younger collections come, before a collection: what benchmarks have, too."""
 
 _COMPARE_SECONDS = 60.0
 # Checked often: a read is cheap, and room held for a pod that is gone is not.
