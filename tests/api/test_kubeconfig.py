@@ -1,6 +1,8 @@
 """Where credentials are found, and what a broken kubeconfig says."""
 
+import asyncio
 import base64
+import os
 import ssl
 from pathlib import Path
 
@@ -88,7 +90,7 @@ def test_insecure_is_only_on_request(tmp_path):
 
 BROKEN = {
     "no current context": ({"current-context": ""}, "no current-context"),
-    "missing context": ({"current-context": "nope"}, "context 'nope' does not exist"),
+    "missing context": ({"current-context": "nope"}, "context 'nope' does not exist; there are: 'main'"),
     "missing cluster": ({"clusters": []}, "names cluster 'c', which does not exist"),
     "missing user": ({"users": []}, "names user 'u', which does not exist"),
     "clusters not a list": ({"clusters": {"a": 1}}, "clusters: expected a list"),
@@ -150,6 +152,30 @@ def test_a_kubeconfig_that_is_no_mapping_is_refused_without_quoting_it(tmp_path,
         load_credentials(path, environment={})
     assert "topsecret" not in str(caught.value)
     assert caught.value.__cause__ is None
+
+
+@pytest.mark.parametrize("text", ["kind: Pod\nmetadata: {name: topsecret}", "topsecret: {a: b}"])
+def test_another_file_is_called_no_kubeconfig(tmp_path, text):
+    (tmp_path / "config").write_text(text)
+    with pytest.raises(CredentialsError, match="/config: not a kubeconfig: expected kind Config") as caught:
+        load_credentials(tmp_path / "config", environment={})
+    assert "topsecret" not in str(caught.value)
+
+
+def test_a_device_is_there_and_says_nothing():
+    with pytest.raises(CredentialsError, match="/dev/null: no current-context is set"):
+        load_credentials(Path("/dev/null"), environment={})
+
+
+async def test_a_kubeconfig_may_come_through_a_pipe_and_be_asked_for_twice(tmp_path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    text = kubeconfig(tmp_path, user={"token": "piped"}).read_text()
+    writing = asyncio.create_task(asyncio.to_thread(fifo.write_text, text))
+    for _ in range(2):
+        credentials = await asyncio.to_thread(load_credentials, fifo, environment={})
+        assert await credentials.token() == "piped"
+    await writing
 
 
 def test_a_missing_kubeconfig_is_named(tmp_path):

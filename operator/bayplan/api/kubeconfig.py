@@ -6,6 +6,7 @@ import ipaddress
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -13,6 +14,10 @@ from urllib.parse import urlsplit
 import yaml
 
 from bayplan.api.errors import CredentialsError
+
+_FIELDS: Final = frozenset({"kind", "preferences", "clusters", "contexts", "users", "current-context"})
+"""Some of these every kubeconfig has that is not empty."""
+_MOST_PIPED_BYTES: Final = 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +102,8 @@ def read_context(paths: Iterable[Path], context: str | None) -> tuple[Entry, Ent
         CredentialsError: no file exists, one is malformed, or the context, cluster or user is missing.
     """
     wanted = list(paths)
-    # A folder is there, and cannot be read, which is then said.
-    present = [path for path in wanted if path.is_file() or path.is_dir()]
+    # A folder is there, and cannot be read, which is then said; a pipe is there, and can.
+    present = [path for path in wanted if path.exists()]
     if not present:
         raise CredentialsError(f"kubeconfig not found: {', '.join(str(path) for path in wanted)}")
     documents = [(path, _read_document(path)) for path in present]
@@ -108,7 +113,8 @@ def read_context(paths: Iterable[Path], context: str | None) -> tuple[Entry, Ent
         raise CredentialsError(f"{present[0]}: no current-context is set and none was asked for")
     files = ", ".join(str(path) for path in present)
     if name not in contexts:
-        raise CredentialsError(f"{files}: context {name!r} does not exist")
+        there = ", ".join(map(repr, [*contexts][:20])) or "none"
+        raise CredentialsError(f"{files}: context {name!r} does not exist; there are: {there}")
     chosen = contexts[name]
     cluster_name, user_name = chosen.text("cluster"), chosen.text("user")
     if cluster_name not in clusters:
@@ -118,9 +124,16 @@ def read_context(paths: Iterable[Path], context: str | None) -> tuple[Entry, Ent
     return clusters[cluster_name], users.get(user_name, Entry("user", Path(), {}))
 
 
+@cache
+def _piped(path: Path) -> bytes:
+    """What a pipe holds, which can be read only once; some commands ask twice."""
+    with path.open("rb") as pipe:
+        return pipe.read(_MOST_PIPED_BYTES)
+
+
 def _read_document(path: Path) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(path.read_bytes())
+        document = yaml.safe_load(path.read_bytes() if path.is_file() else _piped(path))
     except OSError as error:
         raise CredentialsError(f"{path}: cannot be read: {error.strerror}") from error
     except yaml.MarkedYAMLError as error:
@@ -133,6 +146,8 @@ def _read_document(path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(document, dict):
         raise CredentialsError(f"{path}: not a kubeconfig: expected a mapping")
+    if (document.get("kind") or "Config") != "Config" or (document and not document.keys() & _FIELDS):
+        raise CredentialsError(f"{path}: not a kubeconfig: expected kind Config, with clusters, contexts and users")
     return document
 
 
