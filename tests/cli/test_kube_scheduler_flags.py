@@ -111,6 +111,13 @@ def test_the_effective_configuration_is_written_and_nothing_is_run(tmp_path):
         assert line in text
 
 
+def test_the_effective_configuration_may_be_written_to_standard_output(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    main_ends(0, "run", "--write-config-to", "-")
+    assert capsys.readouterr().out.startswith("apiVersion: kubescheduler.config.k8s.io/v1\n")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("flags", [["-v=3"], ["-v", "3"], ["-v3"], ["--v=3"]])
 def test_the_level_of_the_log_is_written_as_gos_flags_are(tmp_path, flags):
     main_ends(0, "run", "--write-config-to", str(tmp_path / "written.yaml"), *flags)

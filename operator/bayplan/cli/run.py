@@ -47,7 +47,9 @@ class RunFlags:
     kubeconfig: Path | None = KUBECONFIG()
     context: str | None = CONTEXT()
     master: str | None = MASTER()
-    write_config_to: Path | None = flag("--write-config-to FILE", "Write the effective configuration to FILE, and end.")
+    write_config_to: Path | None = flag(
+        "--write-config-to FILE", "Write the effective configuration to FILE, and end; - is standard output."
+    )
     scheduler_name: str | None = SCHEDULER_NAME()
     feature_gates: Sequence[str] = FEATURE_GATES()
     kubelet_rejection_backoff: int = flag(

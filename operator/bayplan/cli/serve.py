@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
+import click
 import uvloop
 from click.exceptions import Exit
 
@@ -70,14 +71,18 @@ def _load(
 def write_configuration(
     flags: RunFlags, election: LeaderElectionFlags, deprecated: DeprecatedFlags, path: Path
 ) -> None:
-    """Write what is in force with these flags to `path`, as `config show` prints it.
+    """Write what is in force with these flags to `path`, `-` for standard output, as `config show` prints it.
 
     Raises:
         ConfigurationError: there is none.
         Exit: it cannot be written; why is on standard error.
     """
     try:
-        path.write_text(to_effective_yaml(_load(flags, election, deprecated)))
+        text = to_effective_yaml(_load(flags, election, deprecated))
+        if str(path) == "-":
+            click.echo(text, nl=False)
+        else:
+            path.write_text(text)
     except OSError as error:
         tell_line(f"--write-config-to: {path}: {error.strerror or error}")
         raise Exit(FAILED) from None
