@@ -120,8 +120,8 @@ def test_of_very_many_obstacles_some_are_told():
         ([], "Give one of --free, --fit and --nodes."),
         (["--free", "n1", "--nodes", "1"], "Give one of --free, --fit and --nodes."),
         (["--free", "n9"], "--free: there is no Node 'n9'"),
-        (["--fit", "default/none"], '--fit: "default/none" is neither a file nor a pod that can be read'),
-        (["--fit", "none.yaml"], '--fit: "none.yaml" is neither a file nor a pod that can be read'),
+        (["--fit", "default/none"], '--fit: "default/none": there is no such file, and no such pod that can be read'),
+        (["--fit", "none.yaml"], '--fit: "none.yaml": there is no such file, and no such pod that can be read'),
         (["--fit", "web"], "--fit: pod default/web does not wait for a node"),
         (["--nodes", "-1"], "-1 is not in the range x>=0"),
         (

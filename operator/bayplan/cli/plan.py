@@ -91,7 +91,7 @@ def _wanted(name: str, objects: "ClusterObjects", profiles: "Collection[str]") -
         raise ClusterFileError(f"--fit: {quote(name)} is a file and a pod: give ./{name} or pod/{key}")
     found = added or named
     if not found and not is_file(name):
-        raise ClusterFileError(f"--fit: {quote(name)} is neither a file nor a pod that can be read")
+        raise ClusterFileError(f"--fit: {quote(name)}: there is no such file, and no such pod that can be read")
     if len(found) != 1:
         raise ClusterFileError(f"--fit: {quote(name)} gives {len(found)} pods that can be read, one is needed")
     (pod,) = found
