@@ -86,6 +86,7 @@ def test_binds_refused_in_one_namespace_delay_no_other_and_their_pods_are_told_w
             "a refusal of each pod",
         )
         assert metric(bayplan, refusals, namespace=namespace) == 0
+        assert f"pods' Events say why namespace={bad!r} calls=pod_binding" in bayplan.log()
     wait_bound(client, bad, refused, timeout_seconds=AFTER_SECONDS)
 
 
