@@ -86,7 +86,8 @@ def test_binds_refused_in_one_namespace_delay_no_other_and_their_pods_are_told_w
             "a refusal of each pod",
         )
         assert metric(bayplan, refusals, namespace=namespace) == 0
-        assert f"pods' Events say why namespace={bad!r} calls=pod_binding" in bayplan.log()
+        of_binds = f"resource=pods/binding namespace={bad!r}"
+        assert bayplan.log().count(f"admission refuses writes, and the Events of the pods say why {of_binds}") == 1
     wait_bound(client, bad, refused, timeout_seconds=AFTER_SECONDS)
 
 

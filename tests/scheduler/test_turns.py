@@ -69,22 +69,6 @@ async def test_a_namespace_whose_calls_admission_refuses_has_a_twelfth_of_the_pl
     await calls.turns.stop()
 
 
-async def test_the_log_says_once_that_admission_refuses_a_namespaces_calls_and_once_that_it_does_no_more(caplog):
-    calls = Calls(name="bind")
-    calls.refuses = {"bad"}
-    for namespace in ("bad", "good"):
-        calls.call(namespace, times=20)
-    await until(lambda: len(calls.done) == 40)
-    calls.refuses = set()
-    calls.call("bad", times=20)
-    await until(lambda: len(calls.done) == 60)
-    assert [each.split(" namespace=")[1] for each in caplog.messages] == ["'bad' calls=bind"] * 2
-    assert [each.split(" namespace=")[0] for each in caplog.messages] == [
-        "admission refuses what is sent for a namespace, and the pods' Events say why",
-        "admission lets pass again what is sent for a namespace",
-    ]
-
-
 @pytest.mark.parametrize(
     ("answer", "share"),
     [(None, 2), (ApiResponse(409, b""), 2), (ApiResponse(500, b""), 2), (ApiResponse(201, b""), 16)],

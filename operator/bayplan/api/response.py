@@ -101,7 +101,7 @@ def parse_retry_after(value: str | None) -> float | None:
 logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS: Final = 600.0
-"""So long after its last line a right that is still missing is told again."""
+"""So long after its last line a refusal that goes on is told again."""
 _MOST_REMEMBERED: Final = 32
 # As the API server's RBAC says it (upstream: apiserver pkg/endpoints/handlers/responsewriters/errors.go).
 _DENIED: Final = re.compile(r'cannot (\S+) resource "([^"]+)" in API group "[^"]*"(?: in the namespace "([^"]*)")?')
@@ -116,8 +116,8 @@ _GRANTED_BY: Final = {
 }
 
 
-class MissingRights:
-    """Logs each right that is refused once, and again while it is missing; whoever reads the log relies on it.
+class Refusals:
+    """Logs what a missing right or admission refuses, once and again while it lasts; who reads the log relies on it.
 
     Of very many namespaces the first are told. `clock` is in seconds.
     """
@@ -126,18 +126,28 @@ class MissingRights:
         self._clock = clock
         self._told: dict[tuple[str, ...], float] = {}
 
-    def refused(self, problem: str) -> None:
+    def forbidden(self, problem: str) -> None:
         """Log the right that the text of a 403 names; a 403 of a quota or a policy names none and is ignored."""
         if (denied := _DENIED.search(problem)) is None:
             return
         verb, resource, namespace = (each or "" for each in denied.groups())
-        right, now = (verb, resource, namespace), self._clock()
-        if now - self._told.get(right, -math.inf) < AGAIN_SECONDS:
-            return
+        if self._is_to_be_told(verb, resource, namespace):
+            text = "permission missing, grant %s resource=%s namespace=%r grantedBy=manifests/%s reason=%r"
+            logger.error(text, verb, resource, namespace, _GRANTED_BY.get(resource, "base"), problem)
+
+    def by_admission(self, resource: str, namespace: str) -> None:
+        """Log that admission refuses writes of a resource, like `pods/binding`, in a namespace."""
+        if self._is_to_be_told(resource, namespace):
+            text = "admission refuses writes, and the Events of the pods say why resource=%s namespace=%r"
+            logger.warning(text, resource, namespace)
+
+    def _is_to_be_told(self, *refusal: str) -> bool:
+        now = self._clock()
+        if now - self._told.get(refusal, -math.inf) < AGAIN_SECONDS:
+            return False
         if len(self._told) >= _MOST_REMEMBERED:
             self._told = {each: told for each, told in self._told.items() if now - told < AGAIN_SECONDS}
             if len(self._told) >= _MOST_REMEMBERED:
-                return
-        self._told[right] = now
-        text = "permission missing, grant %s resource=%s namespace=%r grantedBy=manifests/%s reason=%r"
-        logger.error(text, verb, resource, namespace, _GRANTED_BY.get(resource, "base"), problem)
+                return False
+        self._told[refusal] = now
+        return True

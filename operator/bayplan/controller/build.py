@@ -15,7 +15,7 @@ from bayplan.api.credentials import Credentials
 from bayplan.api.errors import UnreachableError
 from bayplan.api.kinds import PODS
 from bayplan.api.reflector import Reflector
-from bayplan.api.response import MissingRights
+from bayplan.api.response import Refusals
 from bayplan.api.watch_source import WatchSource
 from bayplan.cache.cache import Cache
 from bayplan.config.types import SchedulerConfiguration
@@ -249,14 +249,20 @@ def _client(
         metrics.rest_request(method, code, host, seconds)
         contact.requested(method, code, seconds)
 
+    def on_refused(method: str, path: str) -> None:
+        resource, namespace = resource_of(path), namespace_of(path)
+        metrics.admission_refused(method, resource, namespace)
+        refusals.by_admission(resource, namespace)
+
+    refusals = Refusals()
     return make_client(
         credentials,
         qps=configuration.client_connection.qps,
         burst=configuration.client_connection.burst,
         on_request=on_request,
         on_throttle=lambda method, seconds: metrics.throttle_seconds.observe(seconds, method, host),
-        on_forbidden=MissingRights().refused,
-        on_refused=lambda method, path: metrics.admission_refused(method, resource_of(path), namespace_of(path)),
+        on_forbidden=refusals.forbidden,
+        on_refused=on_refused,
         has_unread_roles=contact.has_unread_roles,
         admit=admit,
     )

@@ -1,7 +1,6 @@
 """Who may send next: calls wait by namespace and by rank, and those without an answer hold up no other namespace."""
 
 import asyncio
-import logging
 from bisect import bisect_left, insort
 from collections.abc import Awaitable, Callable
 from itertools import count
@@ -10,14 +9,11 @@ from typing import Self
 from bayplan.api.response import ApiResponse
 from bayplan.scheduler.cancellation import Tasks
 
-logger = logging.getLogger(__name__)
-
 SLOW_SECONDS = 1.0
 """A call that has no answer after so long makes room for others."""
+
 _REMEMBERED = 4096
 """Of so many namespaces that have no call it is known that their calls fail or hang."""
-_REFUSED = "admission refuses what is sent for a namespace, and the pods' Events say why namespace=%r calls=%s"
-_TAKEN_AGAIN = "admission lets pass again what is sent for a namespace namespace=%r calls=%s"
 
 
 class Turn:
@@ -232,15 +228,15 @@ class Turns:
             self._forget_if_empty(lane)
             return
         lane.under_way -= 1
-        self.slow -= turn.is_slow
-        self.quick -= not turn.is_slow
+        if turn.is_slow:
+            self.slow -= 1
+        else:
+            self.quick -= 1
         self._measured.pop(turn, None)
         lane.late -= turn.is_late
         # What sent nothing says nothing about its namespace.
         if turn.sent_at is not None:
-            if turn.refused not in {None, lane.refused}:
-                lane.refused = not lane.refused
-                logger.warning(_REFUSED if lane.refused else _TAKEN_AGAIN, lane.namespace, self._tasks.name)
+            lane.refused = lane.refused if turn.refused is None else turn.refused
             if not (turn.is_late or lane.late):
                 self._hold(lane, held=False)
         turn.sent_at, turn.is_slow, turn.is_late, turn.refused = None, False, False, None
@@ -273,8 +269,10 @@ class Turns:
         lane.under_way += 1
         lane.last = next(self._numbers)
         turn.is_slow = lane.is_held
-        self.slow += turn.is_slow
-        self.quick += not turn.is_slow
+        if turn.is_slow:
+            self.slow += 1
+        else:
+            self.quick += 1
         if begin is not None:
             begin()
 

@@ -1,4 +1,4 @@
-"""A right to write that is missing is named in the log, once and then at a bounded rate."""
+"""A right to write that is missing, or admission that refuses, is named in the log, once and then at a bounded rate."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tests.faults.faults import Refuse
 from tests.waiting import Sleeps
 
 from bayplan.api.credentials import Credentials
-from bayplan.api.response import AGAIN_SECONDS, MissingRights
+from bayplan.api.response import AGAIN_SECONDS, Refusals
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"
 OF_OTHERS = ("components/monitoring", "components/reader", "overlays/shadow")
@@ -22,9 +22,9 @@ DENIED = (
 
 
 def test_a_right_is_told_once_with_its_verb_resource_namespace_and_the_manifest_that_grants_it(caplog):
-    rights = MissingRights()
+    refusals = Refusals()
     for pod in ("a", "b"):
-        rights.refused(DENIED.format(pod, "shop"))
+        refusals.forbidden(DENIED.format(pod, "shop"))
     (told,) = caplog.messages
     assert told == (
         "permission missing, grant create resource=pods/binding namespace='shop' grantedBy=manifests/base "
@@ -34,21 +34,32 @@ def test_a_right_is_told_once_with_its_verb_resource_namespace_and_the_manifest_
 
 def test_it_is_told_again_while_it_is_missing_at_a_bounded_rate_and_of_a_bounded_number_of_namespaces(caplog):
     clock = Clock()
-    rights = MissingRights(clock)
+    refusals = Refusals(clock)
     for seconds in (0.0, AGAIN_SECONDS - 1, 1.0):
         clock.now += seconds
-        rights.refused(DENIED.format("a", "shop"))
+        refusals.forbidden(DENIED.format("a", "shop"))
     assert len(caplog.messages) == 2
     for number in range(1000):
-        rights.refused(DENIED.format("a", f"n{number}"))
+        refusals.forbidden(DENIED.format("a", f"n{number}"))
     assert len(caplog.messages) < 40
     clock.now += AGAIN_SECONDS
-    rights.refused(DENIED.format("a", "last"))
+    refusals.forbidden(DENIED.format("a", "last"))
     assert "namespace='last'" in caplog.messages[-1]
 
 
+def test_what_admission_refuses_is_told_once_a_namespace_and_again_while_it_goes_on(caplog):
+    clock = Clock()
+    refusals = Refusals(clock)
+    for seconds in (0.0, 1.0, AGAIN_SECONDS):
+        clock.now += seconds
+        refusals.by_admission("pods/binding", "shop")
+    refusals.by_admission("pods/binding", "bank")
+    line = "admission refuses writes, and the Events of the pods say why resource=pods/binding namespace="
+    assert caplog.messages == [f"{line}'shop'", f"{line}'shop'", f"{line}'bank'"]
+
+
 def test_a_403_of_admission_is_no_missing_right(caplog):
-    MissingRights().refused('pods "a" is forbidden: exceeded quota: small')
+    Refusals().forbidden('pods "a" is forbidden: exceeded quota: small')
     assert caplog.messages == []
 
 
@@ -73,7 +84,7 @@ def granted_writes():
 
 @pytest.mark.parametrize(("verb", "resource", "part"), sorted(granted_writes()))
 def test_each_right_that_the_manifests_grant_is_named_with_the_part_that_does(caplog, verb, resource, part):
-    MissingRights().refused(f'no: User "u" cannot {verb} resource "{resource}" in API group ""')
+    Refusals().forbidden(f'no: User "u" cannot {verb} resource "{resource}" in API group ""')
     assert f"grant {verb} resource={resource} namespace='' grantedBy=manifests/{part} " in caplog.text
 
 
