@@ -21,6 +21,7 @@ MAY_READ_IT = {
     "scheduler/recent_decisions.py": "answers say when something was decided",
     "live/inspector.py": "answers say when a pod is next tried",
     "live/cluster_view.py": "answers say when they were worked out, and a simulation begins then",
+    "doctor/finding.py": "pods say when they were made",
     "web/sources.py": "a chart has the time below it",
 }
 
