@@ -252,16 +252,17 @@ def _client(
     def on_refused(method: str, path: str) -> None:
         resource, namespace = resource_of(path), namespace_of(path)
         metrics.admission_refused(method, resource, namespace)
-        refusals.by_admission(resource, namespace)
+        by_admission(resource, namespace)
 
-    refusals = Refusals()
+    # Each remembers its own: namespaces that admission refuses do not keep a missing right from being told.
+    by_admission = Refusals().by_admission
     return make_client(
         credentials,
         qps=configuration.client_connection.qps,
         burst=configuration.client_connection.burst,
         on_request=on_request,
         on_throttle=lambda method, seconds: metrics.throttle_seconds.observe(seconds, method, host),
-        on_forbidden=refusals.forbidden,
+        on_forbidden=Refusals().forbidden,
         on_refused=on_refused,
         has_unread_roles=contact.has_unread_roles,
         admit=admit,
