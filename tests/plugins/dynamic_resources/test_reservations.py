@@ -15,6 +15,7 @@ from tests.plugins.dynamic_resources.device_scene import (
 )
 
 from bayplan.api.response import ApiResponse
+from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_writes import FINALIZER
 from bayplan.plugins.dynamic_resources.stored_claim import PROTOBUF, with_finalizer
@@ -213,9 +214,10 @@ def test_a_claim_that_another_pod_is_about_to_allocate_is_waited_for():
     assert refused(world, claiming("c", name="q")).message.startswith(f"0/2 nodes are available: {text}. ")
 
 
-def test_pods_of_one_group_share_a_claim_that_is_not_written_yet():
+@pytest.mark.parametrize("group", [{"group": "g"}, {"labels": {POD_GROUP_LABEL: "g"}}], ids=["native", "crd"])
+def test_pods_of_one_group_share_a_claim_that_is_not_written_yet(group):
     world, server = scene(claim())
-    first, second = (world.reserve(claiming("c", name=name, group="g")) for name in ("p", "q"))
+    first, second = (world.reserve(claiming("c", name=name, **group)) for name in ("p", "q"))
     assert perform(second, server) == perform(first, server) == ("done", [])
     assert [each.uid for each in server.stored().status.reserved_for] == ["q", "p"]
     assert len(server.stored().status.allocation.devices.results) == 1

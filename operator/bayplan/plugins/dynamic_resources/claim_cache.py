@@ -8,6 +8,7 @@ from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.meta_objects import is_later_version, key_of
 from bayplan.cache.change_log import KeyFollower
+from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.listers import Listers
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
@@ -22,7 +23,7 @@ class Pending:
     """An allocation that was decided and is not written yet, and the pods that wait for it; all are of one `group`."""
 
     allocation: AllocationResult
-    group: str | None
+    group: PodGroupKey | None
     pods: set[str] = field(default_factory=set)
 
 
@@ -95,7 +96,9 @@ class ClaimCache:
         known = self._lister.get(key_of(claim.metadata))
         return known is not None and known.metadata.uid == claim.metadata.uid
 
-    def reserve(self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str, group: str | None) -> None:
+    def reserve(
+        self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str, group: PodGroupKey | None
+    ) -> None:
         """Let the devices count as the claim's until it is written, or no pod waits for that any more."""
         uid = claim.metadata.uid
         pending = self.pending.get(uid)

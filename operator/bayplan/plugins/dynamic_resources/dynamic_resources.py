@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from bayplan.api.meta_objects import key_of
 from bayplan.cache.change_log import Rows
+from bayplan.cache.group_members import group_key
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -54,7 +55,7 @@ from bayplan.plugins.dynamic_resources.cycle_claims import (
     shortages,
 )
 from bayplan.plugins.dynamic_resources.extended_claim import ExtendedClaim
-from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, check_classes, claims_of, group_of
+from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, check_classes, claims_of
 from bayplan.plugins.dynamic_resources.reservations import Reservations
 from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.plugins.node_affinity import NodeSelection
@@ -164,7 +165,7 @@ class DynamicResources:
             if pending is None:
                 check_classes(claim, self._cache.classes.get)
                 found.to_allocate.append(claim)
-            elif pending.group is None or pending.group != group_of(pod):
+            elif pending.group is None or pending.group != group_key(pod.pod):
                 raise ClaimError(f"resource claim {key} is in the process of being allocated")
             else:
                 found.pending[uid] = pending.allocation

@@ -57,12 +57,6 @@ def check_classes(claim: ResourceClaim, get: Callable[[str], DeviceClass | None]
                 raise ClaimError(f"request {name}: device class {wanted} does not exist")
 
 
-def group_of(pod: PodInfo) -> str | None:
-    """Return the pod group that the pod names, whose pods may share a claim that is not written yet."""
-    group = pod.pod.spec.scheduling_group
-    return None if group is None or not group.pod_group_name else f"{pod.namespace}/{group.pod_group_name}"
-
-
 def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
     """Return whether the pod may use the claim already."""
     return any(each.uid == pod.uid for each in claim.status.reserved_for or ())

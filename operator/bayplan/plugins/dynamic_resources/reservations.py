@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim, ResourceClaimConsumerReference
 from bayplan.api.meta_objects import format_time, key_of
 from bayplan.api.response import ApiCall, ApiResponse
+from bayplan.cache.group_members import group_key
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Afterwards, Conversation, EffectError, Exchange, Notice, wait_until
@@ -30,7 +31,7 @@ from bayplan.plugins.dynamic_resources.claim_writes import (
     unreserve,
 )
 from bayplan.plugins.dynamic_resources.extended_claim import SpecialClaim, assumed
-from bayplan.plugins.dynamic_resources.pod_claims import group_of, is_reserved_for
+from bayplan.plugins.dynamic_resources.pod_claims import is_reserved_for
 
 _SHOWN_SECONDS: Final = 10.0
 """How long the watch may take to show what was written."""
@@ -90,7 +91,7 @@ class Reservations:
         claims = claims if special is None else [*claims, special.claim]
         for claim in claims:
             if allocation := allocations.get(claim.metadata.uid):
-                self._cache.reserve(claim, allocation, pod.uid, group_of(pod))
+                self._cache.reserve(claim, allocation, pod.uid, group_key(pod.pod))
         self._reserved[pod.uid] = _Reserved(claims, allocations, special)
 
     def unreserve(self, pod: PodInfo) -> None:
