@@ -197,6 +197,16 @@ def test_pods_on_other_nodes_count_where_members_look_at_them():
     assert victims(preempt(scene, "1", "1", pod_anti_affinity=away)) == {"foe"}
 
 
+def test_a_round_that_ends_while_it_is_tried_whom_to_evict_gives_back_what_the_trial_holds(scene):
+    for node in ("n0", "n1"):
+        low(scene, f"low-{node}", node)
+    attempt = scene.round(make_pod_group(least=2, priority=10), scene.queued("4", "4", priority=10))
+    while not scene.reserving.held:
+        assert attempt.step() is None
+    attempt.abandon(RuntimeError("over"))
+    assert scene.reserving.held == []
+
+
 AMOUNTS = st.lists(
     st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12
 )

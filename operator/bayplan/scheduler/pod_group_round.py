@@ -1,7 +1,7 @@
 """One attempt on a pod group: all members that wait, one after the other, placed together or not at all."""
 
 import logging
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
@@ -105,7 +105,7 @@ class PodGroupRound:
     _held: dict[str, MemberResult] = field(default_factory=dict, init=False)
     _skipped: dict[str, QueuedPodInfo] = field(default_factory=dict, init=False)
     _names: NodeNames = field(init=False)
-    _steps: Iterator[RoundResult | None] = field(init=False)
+    _steps: Generator[RoundResult | None, None, None] = field(init=False)
 
     def __post_init__(self) -> None:
         self._steps = self._round()
@@ -139,6 +139,8 @@ class PodGroupRound:
 
     def abandon(self, error: BaseException) -> RoundResult:
         """Give back all that the round holds; the result of a round that an error ended from outside."""
+        # What preemption tries holds volumes and devices as well.
+        self._steps.close()
         self.undo()
         message = str(error) or type(error).__name__
         members = [self._untried(each, message, is_error=True) for each in self.members]
@@ -146,7 +148,7 @@ class PodGroupRound:
             member.exception = error
         return RoundResult(RoundStatus.ERROR, message, members)
 
-    def _round(self) -> Iterator[RoundResult | None]:
+    def _round(self) -> Generator[RoundResult | None, None, None]:
         mismatch = self._mismatch()
         if mismatch:
             yield self._failed_by(mismatch, self.members)
@@ -287,7 +289,7 @@ class PodGroupRound:
             member.fit_error = rejection_of_node(status)
             member.message = member.fit_error.message
 
-    def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> Iterator[RoundResult | None]:
+    def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> Generator[RoundResult | None, None, None]:
         """The result of a group that finds too little room: everything is given back.
 
         Members that had a place are told the group's text, those that had none their own, and the `rest`, whose turn
