@@ -70,7 +70,7 @@ REFUSED = {
     "half of gzip": (gzip.compress(lists(NODE).encode())[:-9], "in: is cut off"),
     "wrong gzip": (b"\x1f\x8b nothing", "in: is not what gzip writes"),
     "gzip of a program": (gzip.compress(b"\x7fELF\0"), "in: is not a text file"),
-    "text": ("Error from server (Forbidden)\n", "in: document 1: Expected object, got str"),
+    "text": ("Error from server (Forbidden)\n", "in: document 1: Invalid value: string: must be an object with apiVersion and kind"),
     "a node's quantity": (
         lists({**NODE, "status": {"allocatable": {"cpu": "many"}}}),
         "in: items[0]: Node \"n1\": status.allocatable[cpu]: not a quantity: 'many'",
@@ -186,7 +186,7 @@ def test_a_directory_stands_for_its_files_and_those_below(simulate):
 
 def test_a_file_of_a_directory_that_is_wrong_is_named(simulate):
     code, _, err = simulate({"all/a/x.yaml": "kind: 7\n"}, "--cluster", "all")
-    assert (code, err) == (2, "all/a/x.yaml: document 1: kind: Expected str, got int\n")
+    assert (code, err) == (2, "all/a/x.yaml: document 1: kind: Invalid value: integer: must be a string\n")
 
 
 def test_standard_input_may_be_compressed_and_stands_beside_files(simulate):

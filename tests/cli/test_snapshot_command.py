@@ -122,7 +122,7 @@ def test_an_object_that_cannot_be_read_is_named(snapshot, served, tmp_path):
     served.fake.put(PODS, {"metadata": {"name": "bad", "namespace": "default"}, "spec": {"nodeName": 7}})
     code, _, err = snapshot("-o", str(tmp_path / "cluster.json"))
     assert code == 0
-    assert err.splitlines()[0] == 'left out: Pod "default/bad": spec.nodeName: Expected str, got int'
+    assert err.splitlines()[0] == 'left out: Pod "default/bad": spec.nodeName: Invalid value: integer: must be a string'
 
 
 @pytest.mark.parametrize(

@@ -109,7 +109,7 @@ async def test_a_pod_that_is_there_already_counts_as_another(scene):
         (b"null", "is no JSON object"),
         (b"7", "is no JSON object"),
         (b"{}", "kind"),
-        (b"[]", "Expected object, got array"),
+        (b"[]", "Invalid value: list: must be an object with apiVersion and kind"),
         (b"{" * 5000, "is no JSON"),
         (b"[" * 100_000 + b"]" * 100_000, "JSON"),
         (b"\xff\xfe", "is no JSON"),

@@ -112,7 +112,7 @@ def test_the_end_of_a_file_of_something_else_is_left_as_it_is(tmp_path):
 def test_a_line_that_is_no_result_is_told_with_its_number(tmp_path):
     path = tmp_path / "results.jsonl"
     path.write_text('{"run": 1}\n')
-    with pytest.raises(InputError, match=r"results\.jsonl:1: run: Expected object, got int"):
+    with pytest.raises(InputError, match=r"results\.jsonl:1: run: Invalid value: integer: must be an object"):
         results_in(path)
 
 

@@ -190,24 +190,24 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ("a: &a [*a]", 'line 1: a[0]: alias "a" is inside its own value'),
         ("a: {<<: 5}", "only mappings can be merged with <<"),
         ("a: " + "[" * 100, "is nested more than 64 levels deep"),
-        ("just text", "cluster.yaml: document 1: Expected object, got str"),
-        ("[1, 2]", "cluster.yaml: Expected object, got array"),
-        ("- 1\n- 2\n", "cluster.yaml: document 1: Expected object, got array"),
+        ("just text", "cluster.yaml: document 1: Invalid value: string: must be an object with apiVersion and kind"),
+        ("[1, 2]", "cluster.yaml: Invalid value: list: must be an object with apiVersion and kind"),
+        ("- 1\n- 2\n", "cluster.yaml: document 1: Invalid value: list: must be an object"),
         ("kind: Node\nmetadata: {name: a}\n---\nfoo: bar\n", "cluster.yaml: document 2: kind: Required value"),
-        ("kind: 5\n", "cluster.yaml: document 1: kind: Expected str, got int"),
-        ('{"kind": "List", "items": {"a": 1}}', "cluster.yaml: items: Expected array"),
+        ("kind: 5\n", "cluster.yaml: document 1: kind: Invalid value: integer: must be a string"),
+        ('{"kind": "List", "items": {"a": 1}}', "cluster.yaml: items: Invalid value: object: must be a list"),
         ('{"kind": "List", "itms": []}', "cluster.yaml: items: Required value"),
-        ("kind: List\nitems: 7\n", "cluster.yaml: document 1: items: Expected array, got int"),
+        ("kind: List\nitems: 7\n", "cluster.yaml: document 1: items: Invalid value: integer: must be a list"),
         ('{"kind": "List", "items": [{"kind": "List"}]}', "cluster.yaml: items[0]: a list inside a list"),
         ('{"kind": "List", "items": [{}]}', "cluster.yaml: items[0]: kind: Required value"),
-        ('{"kind": "List", "items": [7]}', "cluster.yaml: items[0]: Expected object, got int"),
+        ('{"kind": "List", "items": [7]}', "cluster.yaml: items[0]: Invalid value: integer: must be an object"),
         (
             "kind: Node\nmetadata: {name: a}\n---\nkind: Node\nmetadata: {name: x}\nspec: {taints: [{key: 5}]}\n",
-            'cluster.yaml: document 2: Node "x": spec.taints[0].key: Expected str, got int',
+            'cluster.yaml: document 2: Node "x": spec.taints[0].key: Invalid value: integer: must be a string',
         ),
         (
             '{"kind": "Node", "metadata": {"name": "x"}, "spec": {"taints": [{"key": 5}]}}',
-            'cluster.yaml: Node "x": spec.taints[0].key: Expected str, got int',
+            'cluster.yaml: Node "x": spec.taints[0].key: Invalid value: integer: must be a string',
         ),
         (
             "kind: Node\nmetadata: {name: x}\nstatus: {allocatable: {cpu: lots}}\n",
@@ -217,11 +217,11 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ('{"kind": "Node", "metadata": {"name": "Not Valid"}}', "is not a valid name"),
         (
             "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: many\n",
-            'cluster.yaml: document 1: PriorityClass "high": value: Expected int, got str',
+            'cluster.yaml: document 1: PriorityClass "high": value: Invalid value: string: must be an integer',
         ),
         (
             "kind: Service\nmetadata: {name: web}\nspec: {selector: [a]}\n",
-            'cluster.yaml: document 1: Service "web": spec.selector: Expected object | null, got array',
+            'cluster.yaml: document 1: Service "web": spec.selector: Invalid value: list: must be an object',
         ),
         (
             "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: -fast}\n",
@@ -250,11 +250,11 @@ def test_an_object_given_twice_is_an_error_that_names_both_places(read):
         ),
         (
             "- kind: Pod\n",
-            "cluster.yaml: document 1: Expected object, got array; several objects are documents, or items of a List",
+            "must be an object with apiVersion and kind; several objects are documents, or items of a List",
         ),
         (
             '[{"kind": "Pod"}]',
-            "cluster.yaml: Expected object, got array; several objects are documents, or items of a List",
+            "must be an object with apiVersion and kind; several objects are documents, or items of a List",
         ),
     ],
 )
@@ -296,8 +296,8 @@ def test_a_missing_file_is_one_clear_error(tmp_path):
     ("pod", "message"),
     [
         (named("bad", containers=[{"resources": {"requests": {"cpu": "1x"}}}]), "spec.containers[0]"),
-        (named("bad", containers=[{"name": 5}]), "spec.containers[0].name: Expected str, got int"),
-        (named("bad", priority="high"), "spec.priority: Expected int"),
+        (named("bad", containers=[{"name": 5}]), "spec.containers[0].name: Invalid value: integer: must be a string"),
+        (named("bad", priority="high"), "spec.priority: Invalid value: string: must be an integer"),
         (named("bad", priorityClassName="unknown"), "spec.priorityClassName: no PriorityClass with name 'unknown'"),
         ({**POD, "metadata": {"name": "bad", "creationTimestamp": "soon"}}, "metadata.creationTimestamp: 'soon'"),
     ],

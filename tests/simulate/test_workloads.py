@@ -243,7 +243,7 @@ def test_a_quantity_that_is_none_is_named_with_its_place_in_the_template(read):
     ("wrong", "message"),
     [
         (workload("Deployment", replicas=-1), "spec.replicas: Invalid value: -1"),
-        (workload("Deployment", replicas="three"), "spec.replicas: Expected int"),
+        (workload("Deployment", replicas="three"), "spec.replicas: Invalid value: string: must be an integer"),
         (workload("Deployment", replicas=10**9), "spec.replicas: 1000000000 pods more are more than the 1000000 that"),
         (workload("StatefulSet", replicas=10**9), "spec.replicas: 1000000000 pods more"),
         (workload("Job", parallelism=10**9), "spec.parallelism: 1000000000 pods more"),

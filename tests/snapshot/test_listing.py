@@ -115,4 +115,4 @@ async def test_an_object_that_cannot_be_read_is_named_and_left_out(server):
     server.put(PODS.path, bad)
     found = await listed(server)
     assert [each.metadata.name for each in found.objects] == ["good"]
-    assert found.unreadable == ['Pod "default/bad": spec.nodeName: Expected str, got int']
+    assert found.unreadable == ['Pod "default/bad": spec.nodeName: Invalid value: integer: must be a string']

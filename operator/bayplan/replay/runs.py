@@ -22,7 +22,7 @@ from bayplan.replay.generators import GENERATORS, generate
 from bayplan.replay.outcome import Outcome
 from bayplan.replay.replay import PoolSettings, Replay
 from bayplan.replay.trace import Trace, decode_trace
-from bayplan.simulate.documents import field_error
+from bayplan.simulate.decode_errors import field_error
 from bayplan.simulate.input_files import STDIN, InputFile, read_file
 
 _RESULT: Final = b'{"run":'

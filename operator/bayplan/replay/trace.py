@@ -22,7 +22,7 @@ from bayplan.api.objects import (
 from bayplan.api.quantity import QuantityError, milli
 from bayplan.cache.resources import CPU, PODS, PodRequests, node_allocatable, pod_requests
 from bayplan.config.errors import InputError, quote
-from bayplan.simulate.documents import field_error
+from bayplan.simulate.decode_errors import field_error
 from bayplan.simulate.input_files import InputFile
 
 _Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e9)]

@@ -34,7 +34,8 @@ from bayplan.simulate.changes import (
 )
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.controllers import MAX_PODS, OwnedPods, workload_key
-from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, names, printable, title
+from bayplan.simulate.decode_errors import field_error
+from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, names, printable, title
 from bayplan.simulate.drain import DrainedNode, cordoned, drained
 from bayplan.simulate.looked_up import SOURCES, looked_up, pod_groups
 from bayplan.simulate.making import Making

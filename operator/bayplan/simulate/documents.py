@@ -12,6 +12,7 @@ from bayplan.api.errors import DECODE_ERRORS
 from bayplan.config.bounded_yaml import MalformedYAMLError, RefusedYAMLError, Rules, YAMLPlace, yaml_documents
 from bayplan.config.document import Positions
 from bayplan.config.errors import InputError, quote
+from bayplan.simulate.decode_errors import field_error
 
 MAX_DEPTH: Final = 64
 """Deepest nesting of YAML; Kubernetes objects stay far below."""
@@ -28,7 +29,6 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 _BYTE: Final = re.compile(r"(?:JSON is malformed: )?(.*) \(byte (\d+)\)")
 _LONE_SURROGATE: Final = re.compile(rb"(?<!\\)(?:\\\\)*\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u).{0,5}", re.DOTALL)
 """Half a surrogate pair so near the end of a file that msgspec takes the other half for cut off."""
-_FIELD: Final = re.compile(r"(?P<problem>.*?)(?: - at `(?P<key>key in )?(?P<path>[^`]*)`)?", re.DOTALL)
 
 T = TypeVar("T")
 
@@ -127,15 +127,6 @@ def raw_objects(data: bytes, name: str, *, located: bool = False) -> Iterator[Ra
             yield from _split(value, f"{name}: object {number}")
     else:
         yield from _yaml_objects(data, name, text)
-
-
-def field_error(error: Exception) -> str:
-    """A decoding error as `spec.taints[0].key: Expected str, got int`."""
-    match = _FIELD.fullmatch(str(error))
-    assert match is not None
-    problem = match["problem"].replace("`", "").replace("\n", " ")
-    path = (match["path"] or "").removeprefix("$").removeprefix(".")
-    return f"{path}: {'key: ' if match['key'] else ''}{problem}" if path else problem
 
 
 def title(raw: RawObject, text: str = "") -> str:
@@ -297,8 +288,11 @@ def _outline_of(value: msgspec.Raw, where: str) -> _Outline:
     try:
         return _outline.decode(value)
     except DECODE_ERRORS as error:
-        array = "Expected object, got array"
-        text = _without_null(error).replace(array, f"{array}; several objects are documents, or items of a List")
+        text = field_error(error)
+        if text.endswith("must be an object"):
+            text += " with apiVersion and kind"
+        if text.startswith("Invalid value: list"):
+            text += "; several objects are documents, or items of a List"
         raise ClusterFileError(f"{where}: {text}") from None
 
 
@@ -309,11 +303,7 @@ def _list_items(outline: _Outline, where: str) -> Sequence[msgspec.Raw]:
     try:
         return msgspec.json.decode(outline.items, type=list[msgspec.Raw] | None) or ()
     except DECODE_ERRORS as error:
-        raise ClusterFileError(f"{where}: items: {_without_null(error)}") from None
-
-
-def _without_null(error: Exception) -> str:
-    return field_error(error).replace(" | null", "")
+        raise ClusterFileError(f"{where}: items: {field_error(error)}") from None
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 - any decoded value

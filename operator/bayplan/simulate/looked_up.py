@@ -29,7 +29,8 @@ from bayplan.groups.pod_groups import PodGroup, read_pod_group
 from bayplan.plugins.dynamic_resources.extended_claim import NOT_NAMED_YET, assumed_name
 from bayplan.plugins.volumes.claims import claim_reference
 from bayplan.simulate.admission import with_azure_kind
-from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, field_error, title
+from bayplan.simulate.decode_errors import field_error
+from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, title
 from bayplan.simulate.refusals import AdmissionError, stored
 from bayplan.simulate.report import AllocatedDevice, ClaimReport
 

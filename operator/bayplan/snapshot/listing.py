@@ -21,7 +21,8 @@ from bayplan.api.watch_source import PAGE_SIZE, AnswerError, BrokenStreamError, 
 from bayplan.api.workload_objects import PodGroupStatus
 from bayplan.client.errors import ClientError
 from bayplan.config.errors import quote
-from bayplan.simulate.documents import Decoder, field_error
+from bayplan.simulate.decode_errors import field_error
+from bayplan.simulate.documents import Decoder
 from bayplan.simulate.workloads import JobStatus
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is
 
