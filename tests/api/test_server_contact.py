@@ -106,3 +106,24 @@ def test_a_server_that_came_back_may_not_have_read_its_roles_for_a_moment(contac
     assert contact.has_unread_roles()
     clock.now += ROLES_SECONDS
     assert not contact.has_unread_roles()
+
+
+def test_a_login_that_is_not_known_is_one_line_until_it_is(contact, caplog):
+    assert {contact.unknown("401 Unauthorized") for _ in range(20)} == {V4}
+    contact.requested("POST", "401", 0.1)
+    assert caplog.messages == [
+        "the API server refuses our login server=https://10.0.0.1:6443 reason='401 Unauthorized'"
+    ]
+    assert not contact.is_lost, "who refuses is there"
+    contact.answered()
+    contact.answered()
+    assert caplog.messages[1:] == ["the API server takes our login again server=https://10.0.0.1:6443"]
+
+
+async def test_watches_whose_login_is_not_known_tell_of_it_once_together(server, contact, caplog):
+    server.put(PODS, pod("a"))
+    server.inject(faults.Refuse(401), times=20)
+    async with reflecting(server, contact=contact) as (one, _), reflecting(server, contact=contact) as (other, _):
+        await until(lambda: one.synced and other.synced)
+    told = [message.split(" server=")[0] for message in caplog.messages if "listed" not in message]
+    assert told == ["the API server refuses our login", "the API server takes our login again"]

@@ -19,6 +19,7 @@ logger = logging.getLogger(__name__)
 NO_ANSWER = "<error>"
 """What ApiClient gives as the code of a request that was not answered."""
 
+_UNAUTHORIZED: Final = "401"
 ROLES_SECONDS = 3.0
 """An API server that has just started refuses everybody until it has read the roles, which takes no longer."""
 _CUT_WATCHES_IN_A_ROW = 3
@@ -101,7 +102,8 @@ class ServerContact:
     """Counts the requests that nobody answered, from the first one to the next answer, and logs these two.
 
     The process has one for its API server: whoever lists, watches or writes tells it, and keeps quiet about the
-    outage. `server` is its URL without secrets, `clock` is in seconds. All calls are made on one loop.
+    outage, and about a login that the server does not know. `server` is its URL without secrets, `clock` is in seconds.
+    All calls are made on one loop.
     """
 
     server: str
@@ -110,6 +112,7 @@ class ServerContact:
     _failed: int = field(default=0, init=False)
     _answered_at: float = field(default=-inf, init=False)
     _back_since: float = field(default=-inf, init=False)
+    _is_unknown: bool = field(default=False, init=False)
 
     @property
     def is_lost(self) -> bool:
@@ -127,8 +130,25 @@ class ServerContact:
             logger.warning("cannot reach the API server server=%s reason=%r", self.server, reason)
         self._failed += 1
 
+    def unknown(self, reason: str) -> int:
+        """Note that the server does not know who asks; return the level at which each asker may say so, too.
+
+        All askers have one login: a line for each of them, at each try, would say the same.
+        """
+        self._reached()
+        if not self._is_unknown:
+            self._is_unknown = True
+            logger.warning("the API server refuses our login server=%s reason=%r", self.server, reason)
+        return V4
+
     def answered(self) -> None:
-        """Note that the server answered."""
+        """Note that the server answered, to somebody whom it knows."""
+        self._reached()
+        if self._is_unknown:
+            self._is_unknown = False
+            logger.info("the API server takes our login again server=%s", self.server)
+
+    def _reached(self) -> None:
         self._answered_at = self.clock()
         if self._since is None:
             return
@@ -156,6 +176,8 @@ class ServerContact:
         if code == NO_ANSWER:
             if method == "GET" and self._answered_at < self.clock() - seconds:
                 self.failed("no answer to a GET")
+        elif code == _UNAUTHORIZED:
+            self._reached()
         elif code < "5":
             self.answered()
 

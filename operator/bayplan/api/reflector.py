@@ -45,9 +45,10 @@ class Reflector(Generic[T]):
     that people are told, and it is not logged here. `on_allowed` is called when the server answers again after
     refusals. `on_recovered` is called when the server watches again after it was away, and after each list but the
     first. `on_went_back` is called before that if the list is older than what was known: etcd was restored. Such a list
-    is the truth, whatever versions its objects have. `contact` is told of the server's absence and return, which is
-    then not logged here at each try. `shared` and `on_handled` are the store's. `on_applied` receives how many seconds
-    after their arrival events were all handled. `name` tells it from others in the log, by default `path`.
+    is the truth, whatever versions its objects have. `contact` is told of the server's absence and return, and that it
+    does not know who asks, which is then not logged here at each try. `shared` and `on_handled` are the store's.
+    `on_applied` receives how many seconds after their arrival events were all handled. `name` tells it from others in
+    the log, by default `path`.
     """
 
     credentials: Credentials = field(kw_only=False)
@@ -166,6 +167,8 @@ class Reflector(Generic[T]):
         # A version that has just been listed is another matter.
         at_once = gone and (self._was_steady() or not self._expired_at_once)
         level = logging.DEBUG if reported else V2 if at_once else logging.WARNING
+        if error.status == HTTPStatus.UNAUTHORIZED and self.contact is not None:
+            level = self.contact.unknown(str(error))
         delay = self._after_failure(
             f"answer {error}", relist=gone or self._is_stuck(), away=is_away(error.status), level=level
         )

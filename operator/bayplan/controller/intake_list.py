@@ -191,6 +191,8 @@ class IntakeList:
         self._away = is_silent or is_away(status)
         if self.contact is None:
             return logging.WARNING
+        if status == HTTPStatus.UNAUTHORIZED:
+            return self.contact.unknown(str(error))
         if is_silent:
             self.contact.failed(reason)
         elif not self._away:
