@@ -8,6 +8,7 @@ from tests.cli.forged_queue import queue_full_of
 from tests.client.conftest import cluster, kubeconfig, scheduler  # noqa: F401  fixtures
 
 from bayplan.cli import main
+from bayplan.client.errors import NotReachedError, RefusedError
 from bayplan.client.scheduler_client import SchedulerClient
 
 
@@ -115,6 +116,19 @@ async def test_a_pod_of_another_scheduler_is_named_with_its_scheduler(explain, c
     assert code == 1
     said = "the one that was asked does not know it and schedules for bayplan\n"
     assert err == f"pod default/nobody on n1 is for the scheduler 'other'; {said}"
+
+
+@pytest.mark.parametrize("problem", [RefusedError(403, "403 Forbidden"), NotReachedError("gone")])
+async def test_a_pod_that_is_nowhere_is_named_also_where_no_summary_is_given(explain, monkeypatch, cluster, problem):  # noqa: F811  the fixture
+    async def summary(self):
+        raise problem
+
+    monkeypatch.setattr(SchedulerClient, "summary", summary)
+    assert await explain("nobody") == (1, "", "there is no pod default/nobody\n")
+    pod = {"metadata": {"name": "nobody", "namespace": "default"}, "spec": {"schedulerName": "other"}}
+    cluster.answers["/api/v1/namespaces/default/pods/nobody"] = (200, pod)
+    said = "pod default/nobody is for the scheduler 'other'; the one that was asked does not know it\n"
+    assert await explain("nobody") == (1, "", said)
 
 
 async def test_a_misspelled_scheduler_is_told_with_the_name_that_is_meant(explain, cluster):  # noqa: F811  the fixture

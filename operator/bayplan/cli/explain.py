@@ -1,6 +1,7 @@
 """`bayplan explain`: why a pod of a running scheduler is pending, or where it is."""
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -111,8 +112,9 @@ async def _simulated(target: Target, file: str, body: bytes) -> bytes:
 
 
 async def _ask(target: Target, namespace: str, name: str) -> bytes:
+    from bayplan.api.errors import DECODE_ERRORS  # noqa: PLC0415
     from bayplan.client.connect import connect  # noqa: PLC0415
-    from bayplan.client.errors import RefusedError  # noqa: PLC0415
+    from bayplan.client.errors import ClientError, RefusedError  # noqa: PLC0415
     from bayplan.live.answers import SummaryAnswer  # noqa: PLC0415
 
     async with connect(target) as client:
@@ -121,8 +123,11 @@ async def _ask(target: Target, namespace: str, name: str) -> bytes:
         except RefusedError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            summary = msgspec.json.decode(await client.summary(), type=SummaryAnswer)
-            ours = [profile.scheduler_name for profile in summary.profiles]
+            ours: list[str] = []
+            # It only adds to what is said of the pod: whoever may not ask for it is told of the pod all the same.
+            with suppress(ClientError, *DECODE_ERRORS):
+                summary = msgspec.json.decode(await client.summary(), type=SummaryAnswer)
+                ours = [profile.scheduler_name for profile in summary.profiles]
             known = await what_is_known(target, namespace, name, ours)
             raise RefusedError(error.status, known or str(error)) from None
 

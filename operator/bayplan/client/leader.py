@@ -188,7 +188,7 @@ def _decoded(answer: ApiResponse, what: str) -> _Spec:
 async def what_is_known(target: Target, namespace: str, name: str, ours: Sequence[str]) -> str | None:
     """Return why the scheduler may not know a pod, as one line; None where the API server does not say.
 
-    `ours` are the names that the scheduler schedules for.
+    `ours` are the names that the scheduler schedules for, as far as they are known.
     """
     try:
         api = ApiClient(load_credentials(target.kubeconfig, target.context), qps=5, burst=5)
@@ -216,5 +216,7 @@ def _told(pod: Pod, ours: Sequence[str]) -> str:
         return f"pod {key} has ended: {pod.status.phase}"
     where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
     whose = pod.spec.scheduler_name or "default-scheduler"
-    asked = f"the one that was asked does not know it and schedules for {', '.join(ours)}{did_you_mean(whose, ours)}"
+    asked = "the one that was asked does not know it"
+    if ours:
+        asked += f" and schedules for {', '.join(ours)}{did_you_mean(whose, ours)}"
     return f"pod {key}{where} is for the scheduler {whose[:253]!a}; {asked}"
