@@ -135,6 +135,15 @@ def test_pods_that_nothing_would_make_again_and_that_cost_no_node_are_no_finding
     assert found(nodes(), [make_pod_info("alone", node="n1", cpu=1), running("web", "n1")]) == []
 
 
+def test_pods_that_nothing_would_make_again_are_no_finding_where_the_fix_frees_no_node_that_is_in_use():
+    alone = [make_pod_info("p1", node="n1", cpu=4, uid="p1"), make_pod_info("p4", node="n2", cpu=3, uid="p4")]
+    # The others placed anew take a third node, and all of them placed anew the two that are in use.
+    others = [running("p0", "n2", cpu=1), running("p2", "n1", cpu=4), running("p3", "n2", cpu=4)]
+    assert found(nodes(), [*alone, *others]) == []
+    # A pod that waits has a node in either case.
+    assert found(nodes(), [*alone, *others, make_pod_info("waits", cpu=8)]) == []
+
+
 def test_a_profile_that_no_pod_names():
     pods = [*spread_out(scheduler_name="default-scheduler"), make_pod_info("waits", scheduler_name="other")]
     told, fix = only(found(nodes(), pods))

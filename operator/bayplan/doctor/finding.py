@@ -94,6 +94,13 @@ class Patient:
         """How many nodes are in use now."""
         return len({pod.pod.spec.node_name for pod in self.running})
 
+    @cached_property
+    def unmoved(self) -> int:
+        """How many nodes are in use once the pods that wait have theirs, and none that runs is moved."""
+        simulator = Simulator(self.configuration)
+        simulator.add(own_pods(self.objects))
+        return simulator.run().summary.nodes_in_use
+
     @property
     def needed(self) -> str:
         """What packing alone comes to, as effects tell it."""

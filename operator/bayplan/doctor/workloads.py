@@ -90,7 +90,8 @@ def without_controller(patient: Patient) -> Iterator[Finding]:
     if not alone:
         return
     better = patient.packed(pods=[_owned(pod) if pod.uid in alone else pod for pod in patient.objects.pods])
-    if patient.saves(better):
+    # Packing anew may take more nodes than are in use: what only makes up for that saves none.
+    if patient.saves(better) and better.nodes < patient.unmoved:
         hosts = {pod.pod.spec.node_name for pod in patient.running if pod.uid in alone}
         message = "nothing would make such a pod again, so nobody moves it"
         effect = f"they keep {counted(len(hosts), 'node')} in use; {patient.compared(better)}"
