@@ -317,3 +317,11 @@ def test_a_file_that_is_refused_for_its_depth_is_not_parsed_to_its_end(tmp_path)
         )
         assert run("check", str(file)).exit_code == 2
     assert len(reads) < 1_000
+
+
+@pytest.mark.parametrize("command", ["check", "show", "convert"])
+def test_a_file_without_a_name_is_told_as_such(command):
+    result = run(command, "")
+    assert (result.exit_code, result.stdout) == (2, "")
+    shown = "[FILE]" if command == "show" else "FILE"
+    assert result.stderr == f'{shown}: Invalid value: "": must be the name of a file\n'

@@ -70,7 +70,10 @@ REFUSED = {
     "half of gzip": (gzip.compress(lists(NODE).encode())[:-9], "in: is cut off"),
     "wrong gzip": (b"\x1f\x8b nothing", "in: is not what gzip writes"),
     "gzip of a program": (gzip.compress(b"\x7fELF\0"), "in: is not a text file"),
-    "text": ("Error from server (Forbidden)\n", "in: document 1: Invalid value: string: must be an object with apiVersion and kind"),
+    "text": (
+        "Error from server (Forbidden)\n",
+        "in: document 1: Invalid value: string: must be an object with apiVersion and kind",
+    ),
     "a node's quantity": (
         lists({**NODE, "status": {"allocatable": {"cpu": "many"}}}),
         "in: items[0]: Node \"n1\": status.allocatable[cpu]: not a quantity: 'many'",
@@ -193,7 +196,7 @@ def test_standard_input_may_be_compressed_and_stands_beside_files(simulate):
     arguments = ("--cluster", "-", "--cluster", "web.json")
     code, out, _ = simulate({"web.json": json.dumps(WEB)}, *arguments, stdin=gzip.compress(json.dumps(NODE).encode()))
     assert (code, "2 scheduled" in out) == (0, True)
-    assert simulate({}, "--cluster", "-", "--cluster", "-", stdin=b"{}")[2] == "-: kind: Required value\n"
+    assert simulate({}, "--cluster", "-", stdin=b"{}")[2] == "-: kind: Required value\n"
 
 
 @pytest.mark.parametrize("name", ["a\nb.yaml", "a\x1b[31m.yaml", "a\udcff.yaml", "ä b.yaml"])
@@ -226,3 +229,35 @@ def test_what_is_written_for_programs_is_as_the_schema_says(simulate, arguments)
     placed = summary.scheduled + summary.unschedulable + summary.gated
     left = summary.running + summary.finished + summary.other_schedulers + sum(each.pods for each in summary.skipped)
     assert summary.pods == placed + left == len(report.pods)
+
+
+CONFIGURATION = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+def test_a_configuration_may_come_by_standard_input(simulate):
+    given = CONFIGURATION + "profiles: [{schedulerName: packer}]\n"
+    files = {"in": lists(NODE, pod(schedulerName="packer"))}
+    code, out, err = simulate(files, "--cluster", "in", "--config", "-", stdin=given.encode())
+    assert (code, err) == (0, "")
+    assert "1 scheduled" in out
+    code, _, err = simulate(files, "--cluster", "in", "--config", "-", stdin=b"kind: 5\n")
+    assert (code, err) == (
+        2,
+        '-:1:1: kind: Unsupported value: 5: supported values: "KubeSchedulerConfiguration", "Policy"\n',
+    )
+
+
+@pytest.mark.parametrize(
+    ("flags", "first", "second"),
+    [
+        (("--cluster", "-", "--cluster", "-"), "cluster", "cluster"),
+        (("--cluster", "-", "--config", "-"), "cluster", "config"),
+        (("--cluster", "-", "--add", "-"), "cluster", "add"),
+        (("--cluster", "in", "--config", "-", "--config", "-"), "config", "config"),
+        (("--cluster", "in", "--add", "-", "--remove", "-"), "add", "remove"),
+    ],
+)
+def test_standard_input_is_read_for_one_flag_only(simulate, flags, first, second):
+    code, out, err = simulate({"in": lists(NODE)}, *flags, stdin=lists(NODE).encode())
+    assert (code, out) == (2, "")
+    assert err == f"--{second}: Forbidden: standard input is what --{first} reads\n"

@@ -11,7 +11,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import FAILED
-from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME
+from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME, check_standard_input
 from bayplan.cli.process import answer_or_end
 from bayplan.config.flags import CONTEXT, FILE_TEXT, KUBECONFIG, MASTER, flag
 
@@ -33,13 +33,18 @@ class ClusterFlags:
         type=FILE_TEXT,
     )
     config: Path | None = flag(
-        "--config FILE", "KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated."
+        "--config FILE",
+        "KubeSchedulerConfiguration or legacy Policy; - is standard input; without it one profile, MostAllocated.",
     )
     scheduler_name: str | None = SCHEDULER_NAME()
     feature_gates: Sequence[str] = FEATURE_GATES()
     kubeconfig: Path | None = KUBECONFIG()
     context: str | None = CONTEXT()
     master: str | None = MASTER()
+
+    def __post_init__(self) -> None:
+        """Refuse standard input for two files."""
+        check_standard_input(cluster=self.cluster, config=() if self.config is None else (self.config,))
 
 
 def read_source(flags: ClusterFlags, changes: "Changes", *, validate: str = "strict") -> "SimulationInput":

@@ -13,7 +13,7 @@ from click.exceptions import Exit
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.flags import FEATURE_GATES, command
+from bayplan.cli.flags import FEATURE_GATES, STDIN, command
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, Positions, parse_document, read_data
@@ -48,7 +48,6 @@ def config() -> None:
     """Check, show, convert and describe configuration files: KubeSchedulerConfiguration v1, v1alpha1 and Policy v1."""
 
 
-_STDIN: Final = "-"
 _MAX_WARNINGS: Final = 100
 
 
@@ -91,7 +90,7 @@ def check(flags: _CheckFlags) -> None:
     notes: list[FieldWarning] = []
     configuration = None
     errors: tuple[FieldError, ...] = ()
-    file, data = flags.file, _read(flags.file)
+    file, data = flags.file, read_configuration(flags.file)
     try:
         configuration = load_checked(file, flags.scheduler_name, flags.feature_gates, notes, data=data)
     except ConfigurationError as error:
@@ -117,14 +116,14 @@ def check(flags: _CheckFlags) -> None:
             click.echo(f"{quote_unprintable(str(file))}: {told}: pods spread; MostAllocated packs them", err=True)
 
 
-def _read(file: Path) -> bytes:
-    """What the file holds, or standard input; raises InputError where it cannot be read."""
+def read_configuration(file: Path) -> bytes:
+    """Return what the file holds, or standard input where it is `-`; raises InputError where it cannot be read."""
     try:
-        if str(file) == _STDIN:
+        if str(file) == STDIN:
             return sys.stdin.buffer.read(MAX_BYTES + 1)
         return read_data(file)
     except OSError as error:
-        raise InputError(f"{_STDIN}: cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{STDIN}: cannot be read: {error.strerror or error}") from None
 
 
 def _document(data: bytes) -> dict[str, Any]:
@@ -165,7 +164,7 @@ def _print_json(file: Path, remarks: Sequence[Remark]) -> None:
 )
 def show(flags: _ShowFlags) -> None:
     """Print the effective configuration: every field after defaults, and plugins merged with the default ones."""
-    data = None if flags.file is None else _read(flags.file)
+    data = None if flags.file is None else read_configuration(flags.file)
     configuration = load_checked(flags.file, flags.scheduler_name, reads_certificates=False, data=data)
     click.echo(to_effective_yaml(configuration), nl=False)
 
@@ -182,7 +181,7 @@ def convert(flags: _NamedFile) -> None:
     to standard error, one a line, with the path of its field.
     """
     notes: list[FieldWarning] = []
-    data = _read(flags.file)
+    data = read_configuration(flags.file)
     configuration = load_checked(flags.file, flags.scheduler_name, notes=notes, reads_certificates=False, data=data)
     for note in notes:
         click.echo(line_of(str(flags.file), note), err=True)

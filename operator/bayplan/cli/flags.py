@@ -3,7 +3,7 @@
 import inspect
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from functools import partial
@@ -12,7 +12,7 @@ from typing import Any, Final, get_type_hints
 import click
 
 from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
-from bayplan.config.errors import ConfigurationError, FieldError
+from bayplan.config.errors import ConfigurationError, FieldError, forbidden
 from bayplan.config.feature_gates import FLAG as FEATURE_GATES_FLAG
 from bayplan.config.flags import FILE_NAME, FILE_TEXT, FLAG, Flag, Read, flag
 from bayplan.logs.formats import HIDDEN, redacted
@@ -31,6 +31,9 @@ OUTPUT_FILE: Final = partial(
     type=FILE_TEXT,
 )
 SCHEDULER_NAME: Final = partial(flag, "--scheduler-name NAME", "Rename the only profile: pods ask for it by this name.")
+
+STDIN: Final = "-"
+"""The file name that stands for standard input."""
 
 _QUERY: Final = re.compile(r"(://[^\s?#]*)[?#]\S+")
 
@@ -79,6 +82,17 @@ def a_number(_context: click.Context, _option: click.Parameter, number: float | 
     if number is not None and math.isnan(number):
         raise click.BadParameter("nan is not a number")
     return number
+
+
+def check_standard_input(**files: Iterable[object]) -> None:
+    """Refuse standard input for more than one file, as nothing is left for the second; groups of flags rely on it.
+
+    Raises:
+        ConfigurationError: with the name of the second flag.
+    """
+    first, *more = [name for name, each in files.items() for file in each if str(file) == STDIN] or [""]
+    if more:
+        raise ConfigurationError([forbidden(f"--{more[0]}", f"standard input is what --{first} reads")])
 
 
 def flag_values() -> dict[str, str]:

@@ -10,7 +10,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.cli import FAILED, tell_line
-from bayplan.cli.flags import command
+from bayplan.cli.flags import check_standard_input, command
 from bayplan.cli.process import progress_bar
 from bayplan.cli.trace import DEFAULT_HOURS, DEFAULT_SCALE, HINTS, HOURS, SCALE
 from bayplan.config.errors import InputError, quote
@@ -33,7 +33,8 @@ class _Flags:
     )
     config: Sequence[Path] = flag(
         "--config FILE",
-        "KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Several are compared.",
+        "KubeSchedulerConfiguration or legacy Policy; - is standard input; without it one profile, MostAllocated. "
+        "Several are compared.",
         default=(),
     )
     pool: str = flag(
@@ -69,6 +70,10 @@ class _Flags:
         "--dask ADDRESS", "The scheduler of a Dask cluster, such as tcp://10.0.0.1:8786, whose workers replay."
     )
     output: str = flag("--output -o text|json", "For people, or for programs.", default="text")
+
+    def __post_init__(self) -> None:
+        """Refuse standard input for two files."""
+        check_standard_input(config=self.config)
 
 
 @command(

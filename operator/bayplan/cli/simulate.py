@@ -9,7 +9,7 @@ import click
 from click.exceptions import Exit
 
 from bayplan.api.live_paths import ALL_THAT_FIT
-from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME, command
+from bayplan.cli.flags import FEATURE_GATES, SCHEDULER_NAME, check_standard_input, command
 from bayplan.config.flags import FILE_TEXT, flag
 
 NOT_ALL_FIT: Final = 3
@@ -62,8 +62,8 @@ class SimulateFlags:
     )
     config: Sequence[Path] = flag(
         "--config FILE",
-        "KubeSchedulerConfiguration or legacy Policy; without it one profile, MostAllocated. Of several it shows "
-        "side by side what each makes of the cluster.",
+        "KubeSchedulerConfiguration or legacy Policy; - is standard input; without it one profile, MostAllocated. Of "
+        "several it shows side by side what each makes of the cluster.",
         default=(),
     )
     scheduler_name: str | None = SCHEDULER_NAME()
@@ -85,6 +85,10 @@ class SimulateFlags:
         "gives nothing to try, or if fewer than --count fit. With --add, --remove or --drain, pods do not count that "
         "had no node without the change. What waits for gates of its own is no fault, nor what holds up a drain.",
     )
+
+    def __post_init__(self) -> None:
+        """Refuse standard input for two files."""
+        check_standard_input(cluster=self.cluster, add=self.add, remove=self.remove, config=self.config)
 
 
 @command(

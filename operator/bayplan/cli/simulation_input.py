@@ -10,7 +10,7 @@ import click
 from bayplan.api.live_paths import ALL_THAT_FIT
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cli import nothing_collected
-from bayplan.cli.config import load_checked, without_effect
+from bayplan.cli.config import load_checked, read_configuration, without_effect
 from bayplan.config.errors import FieldWarning, line_of, quote
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.shown_text import counted
@@ -43,13 +43,14 @@ class Configured:
 
 
 def configured(file: Path | None, scheduler_name: str | None, feature_gates: Sequence[str]) -> Configured:
-    """Load a configuration and make a simulator of it.
+    """Load a configuration, of standard input where `file` is `-`, and make a simulator of it.
 
     Raises:
-        ConfigurationError: with everything that is wrong.
+        InputError: with everything that is wrong.
     """
     notes: list[FieldWarning] = []
-    configuration = load_checked(file, scheduler_name, feature_gates, notes)
+    data = None if file is None else read_configuration(file)
+    configuration = load_checked(file, scheduler_name, feature_gates, notes, data=data)
     return Configured(file, configuration, Simulator(configuration), notes)
 
 

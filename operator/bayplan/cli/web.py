@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from bayplan.cli.flags import command
+from bayplan.cli.flags import check_standard_input, command
 from bayplan.cli.process import answer_or_end
 from bayplan.client.leader import Target
 from bayplan.config.errors import InputError
@@ -32,13 +32,17 @@ class _Flags:
     )
     config: Sequence[Path] = flag(
         "--config FILE",
-        "With --cluster: KubeSchedulerConfiguration or legacy Policy; otherwise one profile, MostAllocated. The page "
-        "shows what the first makes of the cluster, and several side by side.",
+        "With --cluster: KubeSchedulerConfiguration or legacy Policy; - is standard input; otherwise one profile, "
+        "MostAllocated. The page shows what the first makes of the cluster, and several side by side.",
         default=(),
     )
     scheduler_name: str | None = flag("--scheduler-name NAME", "With --cluster: rename the only profile.")
     port: int = flag("--port PORT", "On 127.0.0.1; by default a free one.", default=0, type=PORT)
     browser: bool = flag("--browser/--no-browser", "Open the page in a browser.", default=True)
+
+    def __post_init__(self) -> None:
+        """Refuse standard input for two files."""
+        check_standard_input(cluster=self.cluster, config=self.config)
 
 
 @command(

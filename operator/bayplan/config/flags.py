@@ -63,7 +63,11 @@ class FileNameType(click.ParamType[Any]):
         self._made = made
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> object:
-        """Return the name as what the field holds."""
+        """Return the name as what the field holds; raises ConfigurationError for an empty one of a mere file."""
+        if not value and self._made is Path and param is not None:
+            # A path made of it would be the folder that the command runs in.
+            given = param.metavar if isinstance(param, click.Argument) else max(param.opts, key=len)
+            raise ConfigurationError([invalid(given or "", value, "must be the name of a file")])
         return self._made(value)
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
