@@ -137,3 +137,10 @@ def test_a_cluster_of_files_is_not_looked_for_anywhere_else(doctor, flag):
     code, out, err = doctor("--cluster", "in", flag, "here", **{"in": GOOD})
     assert (code, out) == (2, "")
     assert "--kubeconfig, --context and --master are about the cluster itself, not --cluster." in err
+
+
+def test_that_no_pod_that_waits_is_tried_is_no_matter_of_the_doctor(doctor):
+    waiting = {**pod("waits", ""), "metadata": {"name": "waits"}}
+    waiting["spec"]["schedulerName"] = "another"
+    _, _, err = doctor("--cluster", "in", **{"in": lists(*json.loads(GOOD)["items"], waiting)})
+    assert err == ""

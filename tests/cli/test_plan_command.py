@@ -150,3 +150,20 @@ def test_a_name_that_is_a_file_and_a_pod_is_refused_until_it_says_which(plan, tm
     assert plan("--fit", "big") == (2, "", '--fit: "big" is a file and a pod: give ./big or pod/default/big\n')
     assert "fit default/more" in plan("--fit", "./big")[1]
     assert "fit default/big" in plan("--fit", "pod/default/big")[1]
+
+
+def test_pods_that_wait_for_another_scheduler_are_no_matter_of_a_plan(plan, tmp_path):
+    (tmp_path / "in").write_text(lists(node("n1"), node("n2"), pod("web", "n1"), pod("other", scheduler="other")))
+    assert (plan("--free", "n1")[0], plan("--free", "n1")[2]) == (0, "")
+
+
+def test_a_configuration_of_standard_input_is_not_read_beside_a_cluster_of_it(plan):
+    code, out, err = plan("--free", "n1", "--cluster", "-", "--config", "-")
+    assert (code, out, err) == (2, "", "--config: Forbidden: standard input is what --cluster reads\n")
+
+
+def test_extenders_that_a_plan_does_not_ask_are_told_of_without_a_simulation(plan, tmp_path):
+    kind = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+    (tmp_path / "config").write_text(kind + "extenders: [{urlPrefix: x}]\n")
+    told = "extenders are not called: decisions are those of the plugins alone\n"
+    assert plan("--free", "n1", "--config", "config")[2] == told

@@ -183,7 +183,7 @@ def test_a_simulation_says_that_it_calls_no_extender(simulate, tmp_path):
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\nextenders: [{urlPrefix: x}]\n"
     )
     code, _, err = simulate("--config", str(config), "--cluster", CLUSTER)
-    assert (code, err.count("extenders are not called in a simulation")) == (0, 1)
+    assert (code, err.count("extenders are not called: decisions are those of the plugins alone")) == (0, 1)
 
 
 def test_an_explanation_too_large_to_hold_is_refused(simulate, monkeypatch):

@@ -59,6 +59,7 @@ def read_source(flags: ClusterFlags, changes: "Changes", *, validate: str = "str
         feature_gates=flags.feature_gates,
         changes=changes,
         validate=validate,
+        tries_all=False,
     )
     if flags.cluster:
         if any((flags.kubeconfig, flags.context, flags.master)):

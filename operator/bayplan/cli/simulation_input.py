@@ -35,11 +35,11 @@ class Configured:
     notes: Sequence[FieldWarning]
 
     def lines(self) -> Iterator[str]:
-        """Yield what of it has no effect in a simulation, a line each."""
+        """Yield what of it has no effect outside of a cluster, a line each."""
         yield from (line_of(str(self.file), each) for each in self.notes)
         yield from without_effect(self.configuration)
         if self.configuration.extenders:
-            yield "extenders are not called in a simulation: decisions are those of the plugins alone"
+            yield "extenders are not called: decisions are those of the plugins alone"
 
 
 def configured(file: Path | None, scheduler_name: str | None, feature_gates: Sequence[str]) -> Configured:
@@ -76,9 +76,11 @@ def read_input(
     count: str | None = None,
     repack: Sequence[str] | None = None,
     validate: str = Validate.WARN,
+    tries_all: bool = True,
 ) -> SimulationInput:
     """Read configurations and objects, and say on standard error what was skipped and what has no effect.
 
+    Where the command `tries_all` pods that wait it also says why none may be tried.
     Without `configs` there is the default configuration. With `repack`, each gets the pods that it names, or all that
     run, to be placed anew. With `count` the pods that were added are taken out of the cluster. What cannot be used
     ends the command with a line for each mistake; `validate` is one of Validate.
@@ -97,7 +99,10 @@ def read_input(
     repackings = [None if repack is None else repacked(objects, each, repack) for each in names]
     for line in dict.fromkeys(line for each in each_configured for line in each.lines()):
         click.echo(line, err=True)
-    _tell_of_input([each.objects if each else objects for each in repackings], names, counted)
+    if objects.is_empty:
+        raise ClusterFileError("--cluster: the files hold no objects")
+    if tries_all:
+        _tell_of_untried([each.objects if each else objects for each in repackings], names, counted)
     asked = None if count is None or count == ALL_THAT_FIT else int(count)
     return SimulationInput(each_configured, objects, counted, repackings, asked)
 
@@ -131,12 +136,10 @@ def _tell_of_skipped(objects: ClusterObjects) -> None:
         click.echo(f"{skipped.source}: {told}{skipped.message}", err=True)
 
 
-def _tell_of_input(
+def _tell_of_untried(
     each_objects: Sequence[ClusterObjects], each_profiles: Sequence[Sequence[str]], counted: PodInfo | None
 ) -> None:
     """Say why there may be nothing to see."""
-    if each_objects[0].is_empty:
-        raise ClusterFileError("--cluster: the files hold no objects")
     told = (
         input_notes(objects, profiles, counted) for objects, profiles in zip(each_objects, each_profiles, strict=True)
     )
