@@ -12,8 +12,8 @@ class EvaluationError(Exception):
     """
 
 
-class StoppedError(EvaluationError):
-    """An evaluation that ended on the spot: nothing absorbs it."""
+class StoppedError(Exception):
+    """An evaluation that ended on the spot: nothing absorbs it, as it is no EvaluationError."""
 
 
 class LimitExceededError(StoppedError):

@@ -40,15 +40,12 @@ def _logic(terms: Callable[[Frame], Iterable[Code]], *, decisive: bool) -> Code:
         for term in terms(frame):
             try:
                 value = term(frame)
-            except StoppedError:
-                raise
+                if type(value) is not bool:
+                    raise no_overload()
+                if value is decisive:
+                    return decisive
             except EvaluationError as error:
                 problem = problem or error
-                continue
-            if value is decisive:
-                return bool(value)
-            if type(value) is not bool:
-                problem = problem or no_overload()
         if problem is not None:
             raise problem
         return not decisive
@@ -162,16 +159,12 @@ def _accumulation(
         result = made()
         problem: EvaluationError | None = None
         for _ in elements(frame):
-            chosen = False
             try:
                 chosen = condition is None or condition(frame)
                 if type(chosen) is not bool:
-                    chosen = False
                     raise no_overload()
                 if chosen and problem is None:
                     add(result, body(frame))
-            except StoppedError:
-                raise
             except EvaluationError as error:
                 problem = error
         if problem is not None:
@@ -247,8 +240,6 @@ def _bind(compiler: "Compiler", node: Call) -> Code:
     def run(frame: Frame) -> Any:
         try:
             frame[place] = code(frame)
-        except StoppedError:
-            raise
         except EvaluationError as error:
             # It is one only where the name is read.
             frame[place] = error

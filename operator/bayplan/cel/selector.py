@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from bayplan.cel.closures import Code
 from bayplan.cel.compiler import Compiler, Path
-from bayplan.cel.errors import EvaluationError
+from bayplan.cel.errors import EvaluationError, StoppedError
 from bayplan.cel.parser import parse
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.semver import Semver
@@ -73,7 +73,10 @@ class Selector:
         """
         if device.problem:
             raise EvaluationError(device.problem)
-        value = self._code([device, MOST_STEPS, *self._variables])
+        try:
+            value = self._code([device, MOST_STEPS, *self._variables])
+        except StoppedError as error:
+            raise EvaluationError(str(error)) from None
         if value is True or value is False:
             return value
         kind = kind_of(value)
