@@ -184,11 +184,9 @@ class Compiler:
         """Whether what is compiled now may be worked out more than once."""
         return self._loops > 0
 
-    def loop(
-        self, node: Call, names: int, source: Code | None = None
-    ) -> tuple[closures.Loop, tuple[Code, ...], tuple[int, ...]]:
-        """Return the loop over the target or `source`, the code of what follows `names` variables, and their places."""
-        source = source or self.code(node.args[0])
+    def loop(self, node: Call, names: int) -> tuple[closures.Loop, tuple[Code, ...], tuple[int, ...]]:
+        """Return the loop over the target, the code of what follows so many variables, and the places of these."""
+        source = self.code(node.args[0])
         before = self._nodes
         self._loops += 1
         with self.variables(*map(self.variable_name, node.args[1 : names + 1])) as places:

@@ -39,12 +39,9 @@ def _flatten(items: list[Any], depth: int = 1) -> list[Any]:
     return flat
 
 
-def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
-    """Return `items` in the order of `keys`, which are of one kind.
-
-    Raises:
-        EvaluationError: They are not, or have no order.
-    """
+@define("@sortByAssociatedKeys", "list, list", complaint="name")
+def _sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
+    """The macro sortBy() stands for it, upstream as here; keys of more than one kind have no order."""
     if not keys:
         return items
     if not orderable(keys[0]):
@@ -58,7 +55,7 @@ def sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
 
 @define(".sort", "list", complaint="name")
 def _sort(items: list[Any]) -> list[Any]:
-    return sorted_by(items, items)
+    return _sorted_by(items, items)
 
 
 @define("lists.range", "int")

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from bayplan.cel.closures import Code, Constant, Frame, Loop, call
 from bayplan.cel.errors import EvaluationError, StoppedError, no_overload
 from bayplan.cel.functions import DEFINITIONS
-from bayplan.cel.list_library import sorted_by
 from bayplan.cel.semver import Semver
-from bayplan.cel.syntax import Call, Member
+from bayplan.cel.syntax import Call, Member, Name
 from bayplan.cel.values import MAPS, NONE, NOTHING, NUMBERS, Option, contains, key_of, kind_of, shown, sized
 
 if TYPE_CHECKING:
@@ -175,22 +174,13 @@ def _accumulation(
     return run
 
 
-def _variable(place: int) -> Code:
-    return lambda frame: frame[place]
-
-
-@_macro(".filter", arguments=(3,))
-def _filter(compiler: "Compiler", node: Call) -> Code:
-    elements, (condition,), (place,) = compiler.loop(node, 1)
-    return _accumulation(elements, condition, _variable(place))
-
-
-@_macro(".exists_one", arguments=(3, 4))
-@_macro(".existsOne", arguments=(4,))
-def _exists_one(compiler: "Compiler", node: Call) -> Code:
-    elements, (condition,), places = compiler.loop(node, len(node.args) - 2)
-    found = _accumulation(elements, condition, _variable(places[0]))
-    return lambda frame: len(found(frame)) == 1
+@_macro(".filter", ".exists_one", arguments=(3,))
+@_macro(".exists_one", ".existsOne", arguments=(4,))
+def _chosen(compiler: "Compiler", node: Call) -> Code:
+    """Both give the first variable for each element that is chosen; exists_one() asks whether that is one."""
+    transform = ".map" if len(node.args) == 3 else ".transformList"
+    found = _transform(compiler, Call(transform, (*node.args, node.args[1]), node.at))
+    return found if node.name == ".filter" else lambda frame: len(found(frame)) == 1
 
 
 @_macro(".map", arguments=(3, 4))
@@ -215,19 +205,11 @@ def _insert(result: dict[Any, Any], entries: Any) -> None:
 
 @_macro(".sortBy", arguments=(3,))
 def _sort_by(compiler: "Compiler", node: Call) -> Code:
-    source = compiler.code(node.args[0])
-    with compiler.variables("") as (whole,):
-        elements, (body,), _ = compiler.loop(node, 1, _variable(whole))
-    ordered = _accumulation(elements, None, body)
-
-    def run(frame: Frame) -> Any:
-        items = frame[whole] = source(frame)
-        keys = ordered(frame)
-        if type(items) is not list:
-            raise no_overload("@sortByAssociatedKeys")
-        return sorted_by(items, keys)
-
-    return run
+    target, variable, body = node.args
+    items = Name("@items", node.at)
+    keys = Call(".map", (items, variable, body), node.at)
+    ordered = Call("@sortByAssociatedKeys", (items, keys), node.at)
+    return _bind(compiler, Call("cel.bind", (items, target, ordered), node.at))
 
 
 @_macro("cel.bind", arguments=(3,))
