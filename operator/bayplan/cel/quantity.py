@@ -1,6 +1,7 @@
 """Amounts as `quantity()` of an expression gives them: exact, signed, and integers only where upstream says so."""
 
 import re
+from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Final
 
 from bayplan.api.quantity import INT64_MAX, INT64_MIN
@@ -12,6 +13,7 @@ _DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "
 _BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NANO: Final = 9
 _LONGEST: Final = 4096
+_EXACT: Final = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
 _MAX_BINARY = INT64_MAX * 10**_NANO
 _WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 
@@ -19,17 +21,15 @@ _WRONG = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumk
 class Quantity:
     """An amount: `value` times ten to the power of `scale`, as apimachinery pkg/api/resource keeps it.
 
-    `small` says whether it is kept as an int64: only such a one may be an integer. `key` is the amount without zeros at
-    its end, which is the same for equal amounts.
+    `small` says whether it is kept as an int64: only such a one may be an integer. `key` is the exact amount, by which
+    amounts are compared.
     """
 
     __slots__ = ("key", "scale", "small", "value")
 
     def __init__(self, value: int, scale: int, *, small: bool) -> None:
         self.value, self.scale, self.small = value, scale, small
-        while value and value % 10 == 0:
-            value, scale = value // 10, scale + 1
-        self.key = (value, scale if value else 0)
+        self.key = _EXACT.scaleb(Decimal(value), scale)
 
     @classmethod
     def parse(cls, text: str) -> "Quantity":
@@ -72,7 +72,7 @@ class Quantity:
             if not self.value:
                 return Quantity(addend, other.scale, small=True)
         scale = min(self.scale, other.scale)
-        left, right = self.value * _power(self.scale - scale), addend * _power(other.scale - scale)
+        left, right = self.value * 10 ** (self.scale - scale), addend * 10 ** (other.scale - scale)
         amount = left + right
         fits = all(INT64_MIN <= each <= INT64_MAX for each in (left, right, amount))
         return Quantity(amount, scale, small=self.small and other.small and fits)
@@ -87,21 +87,6 @@ class Quantity:
     def as_float(self) -> float:
         """Return the nearest floating-point number, or one beside it."""
         return float(self.value) * 10.0**self.scale if self.scale else float(self.value)
-
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Quantity and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
-    def __lt__(self, other: "Quantity") -> bool:
-        (left, left_scale), (right, right_scale) = self.key, other.key
-        scale = min(left_scale, right_scale)
-        return left * _power(left_scale - scale) < right * _power(right_scale - scale)
-
-
-def _power(exponent: int) -> int:
-    return int(10**exponent)
 
 
 def _exponents(suffix: str) -> tuple[int, int]:

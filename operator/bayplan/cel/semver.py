@@ -14,7 +14,7 @@ _Identifier: TypeAlias = tuple[int, int, str]
 
 
 class Semver:
-    """A version. What follows `+` has no part in comparisons."""
+    """A version; `key` is what versions are compared by, in which what follows `+` has no part."""
 
     __slots__ = ("key", "major", "minor", "patch", "text")
 
@@ -36,18 +36,17 @@ class Semver:
         parts = text.split(".", 2)
         if len(parts) != _PARTS:
             raise EvaluationError("No Major.Minor.Patch elements found")
-        major = _number(parts[0], "Major number", "major number")
-        minor = _number(parts[1], "Minor number", "minor number")
-        patch, plus, build = parts[2].partition("+")
-        patch, minus, prerelease = patch.partition("-")
-        number = _number(patch, "Patch number", "patch number")
+        major, minor = _number(parts[0], "Major number"), _number(parts[1], "Minor number")
+        rest, plus, build = parts[2].partition("+")
+        rest, minus, prerelease = rest.partition("-")
+        patch = _number(rest, "Patch number")
         identifiers = tuple(_identifier(each) for each in prerelease.split(".")) if minus else ()
         for each in build.split(".") if plus else ():
             if not each:
                 raise EvaluationError("Build meta data is empty")
             if not _WORD.fullmatch(each):
                 raise EvaluationError(f"Invalid character(s) found in build meta data {quoted(each)}")
-        return cls(text, (major, minor, number), identifiers)
+        return cls(text, (major, minor, patch), identifiers)
 
     @classmethod
     def normalised(cls, text: str) -> "Semver":
@@ -67,17 +66,8 @@ class Semver:
             parts += ["0"] * (_PARTS - len(parts))
         return cls.parse(".".join(parts))
 
-    def __eq__(self, other: object) -> bool:
-        return type(other) is Semver and self.key == other.key
-
-    def __hash__(self) -> int:
-        return hash(self.key)
-
     def __repr__(self) -> str:
         return f"Semver({self.text})"
-
-    def __lt__(self, other: "Semver") -> bool:
-        return self.key < other.key
 
 
 def quoted(text: str) -> str:
@@ -89,15 +79,11 @@ def quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-def _number(text: str, name: str, inner: str) -> int:
+def _number(text: str, name: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise EvaluationError(f"Invalid character(s) found in {inner} {quoted(text)}")
+        raise EvaluationError(f"Invalid character(s) found in {name.lower()} {quoted(text)}")
     if len(text) > 1 and text[0] == "0":
         raise EvaluationError(f"{name} must not contain leading zeroes {quoted(text)}")
-    return _parsed(text)
-
-
-def _parsed(text: str) -> int:
     if not text:
         raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > len(str(_LARGEST)) or int(text) >= _LARGEST:
@@ -109,9 +95,7 @@ def _identifier(text: str) -> _Identifier:
     if not text:
         raise EvaluationError("Prerelease is empty")
     if _DIGITS.fullmatch(text):
-        if len(text) > 1 and text[0] == "0":
-            raise EvaluationError(f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}")
-        return 0, _parsed(text), ""
+        return 0, _number(text, "Numeric PreRelease version"), ""
     if not _WORD.fullmatch(text):
         raise EvaluationError(f"Invalid character(s) found in prerelease {quoted(text)}")
     return 1, 0, text

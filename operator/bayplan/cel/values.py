@@ -85,25 +85,21 @@ def kind_of(value: object) -> str:
     return KINDS[type(value)]
 
 
-def equal(left: Any, right: Any) -> bool | None:  # noqa: PLR0911 - the kinds differ in what equal means
+def equal(left: Any, right: Any) -> bool | None:
     """Return whether two values are equal, or None where upstream has no answer."""
     a, b = type(left), type(right)
-    if a is b:
-        if a is list:
-            # An element without an answer counts as equal: common/types/list.go.
-            return len(left) == len(right) and all(equal(x, y) is not False for x, y in zip(left, right, strict=True))
-        if a is dict or a is Domains:
-            return _equal_maps(left, right)
-        if a is Option:
-            if left.value is NOTHING or right.value is NOTHING:
-                return left.value is right.value
-            return equal(left.value, right.value)
-        return bool(left == right)
-    if a in NUMBERS and b in NUMBERS:
-        return bool(left == right)
-    if a in _STRICT and right is not None:
-        return None
-    return _equal_maps(left, right) if a in MAPS and b in MAPS else False
+    if a in MAPS and b in MAPS:
+        return _equal_maps(left, right)
+    if a is not b:
+        has_no_answer = a in _STRICT and right is not None
+        return None if has_no_answer else a in NUMBERS and b in NUMBERS and bool(left == right)
+    if a is list:
+        # An element without an answer counts as equal: common/types/list.go.
+        return len(left) == len(right) and all(equal(x, y) is not False for x, y in zip(left, right, strict=True))
+    if a is Option:
+        is_empty = left.value is NOTHING or right.value is NOTHING
+        return left.value is right.value if is_empty else equal(left.value, right.value)
+    return bool(left.key == right.key if a in _STRICT else left == right)
 
 
 def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool | None:
