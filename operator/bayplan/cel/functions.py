@@ -15,8 +15,6 @@ Run = TypeVar("Run", bound=Function)
 _WORDS: Final = {**KINDS, Quantity: "quantity", Semver: "semver", Option: "optional"}
 """What signatures call the types of values."""
 
-ORDERED: Final = ("int", "uint", "double", "bool", "string", "bytes")
-
 
 @dataclass(slots=True)
 class Definition:

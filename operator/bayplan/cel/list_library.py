@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import Any, Final
 
 from bayplan.cel.errors import EvaluationError, no_overload
-from bayplan.cel.functions import ORDERED, apply, define
-from bayplan.cel.values import NONE, Option, Uint, contains, equal, orderable, sized
+from bayplan.cel.functions import apply, define
+from bayplan.cel.values import NONE, ORDERED, Option, Uint, contains, equal, kind_of, sized
 
 _MOST_COMPARISONS: Final = 1_000_000
 _ORDERED_LISTS: Final = [f"list({kind})" for kind in ORDERED]
@@ -44,7 +44,7 @@ def _sorted_by(items: list[Any], keys: list[Any]) -> list[Any]:
     """The macro sortBy() stands for it, upstream as here; keys of more than one kind have no order."""
     if not keys:
         return items
-    if not orderable(keys[0]):
+    if kind_of(keys[0]) not in ORDERED:
         raise EvaluationError("list elements must be comparable")
     if len(keys) > 1 and any(type(each) is not type(keys[0]) for each in keys):
         raise EvaluationError("list elements must have the same type")
@@ -107,7 +107,7 @@ def _best(items: list[Any], name: str, is_better: Callable[[Any, Any], bool]) ->
         raise EvaluationError(f"{name} called on empty list")
     best = items[0]
     for each in items[1:]:
-        if not orderable(each):
+        if kind_of(each) not in ORDERED:
             raise no_overload()
         if is_better(each, best):
             best = each

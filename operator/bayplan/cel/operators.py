@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from bayplan.api.quantity import INT64_MAX, INT64_MIN
 from bayplan.cel.errors import EvaluationError, no_overload
-from bayplan.cel.functions import ORDERED, define
-from bayplan.cel.values import Uint, contains, equal, sized
+from bayplan.cel.functions import define
+from bayplan.cel.values import ORDERED, Uint, contains, equal, sized
 
 
 def _int(value: int) -> int:

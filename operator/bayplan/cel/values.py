@@ -75,7 +75,8 @@ KINDS: Final[dict[type, str]] = {
 
 NUMBERS: Final = frozenset((int, Uint, float))
 MAPS: Final = frozenset((dict, Domains))
-_ORDERED: Final = frozenset((bool, str, bytes))
+ORDERED: Final = ("int", "uint", "double", "bool", "string", "bytes")
+"""The kinds whose values have an order."""
 # What upstream's own Equal of these types refuses to compare, instead of calling it different.
 _STRICT: Final = frozenset((Quantity, Semver))
 
@@ -115,11 +116,6 @@ def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool | None:
     return None if undecided else True
 
 
-def orderable(value: object) -> bool:
-    """Return whether values of the kind of `value` have an order at all."""
-    return type(value) in NUMBERS or type(value) in _ORDERED
-
-
 def key_of(value: Any) -> Any:
     """Return what stands for `value` among the keys of a dict.
 
@@ -146,23 +142,20 @@ def shown(value: Any) -> str:
     if kind is bool:
         return "true" if value else "false"
     if kind is float:
-        return shown_double(value)
+        return _shown_double(value)
     if kind is list:
         return f"[{', '.join(map(shown, value))}]"
     return str(value)
 
 
-def shown_double(value: float) -> str:
+def _shown_double(value: float) -> str:
     """Return a number as Go's %g shows it."""
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     exact = Decimal(repr(value)).normalize()
-    power = exact.adjusted()
-    if not value or _LEAST_POWER <= power <= _MOST_POWER:
+    if _LEAST_POWER <= exact.adjusted() <= _MOST_POWER:
         return f"{exact:f}"
-    sign, digits, _ = exact.as_tuple()
-    first, rest = digits[0], "".join(map(str, digits[1:]))
-    return f"{'-' if sign else ''}{first}{'.' if rest else ''}{rest}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    return f"{value:.{len(exact.as_tuple().digits) - 1}e}"
 
 
 def member(value: Any, key: Any) -> Any:
@@ -171,12 +164,11 @@ def member(value: Any, key: Any) -> Any:
     Raises:
         EvaluationError: It has nothing there.
     """
-    kind = type(value)
-    if kind is Option:
-        return NONE if value.value is NOTHING else optional_member(value.value, key)
+    if type(value) is Option:
+        return optional_member(value, key)
     found = _found(value, key)
     if found is NOTHING:
-        raise EvaluationError(f"{'index out of bounds' if kind is list else 'no such key'}: {shown(key)}")
+        raise EvaluationError(f"{'index out of bounds' if type(value) is list else 'no such key'}: {shown(key)}")
     return found
 
 
@@ -186,9 +178,7 @@ def optional_member(value: Any, key: Any) -> Option:
     Raises:
         EvaluationError: The key is of a kind that `value` never has.
     """
-    if type(value) is Option:
-        if value.value is NOTHING:
-            return NONE
+    while type(value) is Option:
         value = value.value
     found = _found(value, key)
     return NONE if found is NOTHING else Option(found)
