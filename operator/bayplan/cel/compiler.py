@@ -55,7 +55,7 @@ class Compiler:
         self._nodes = 0
         self._loops = 0
         self.size = FIRST_VARIABLE
-        self._paths: set[Path] = set()
+        self._paths: list[Path] = []
 
     def code(self, node: Node) -> Code:
         """Return the code of `node`.
@@ -99,17 +99,15 @@ class Compiler:
                 raise self.problem(node.at, given)
             if name not in _FIELDS:
                 raise self.problem(node.at, f"undefined field '{name}'")
-            self._paths.add((name,))
+            self._paths.append((name,))
             return Constant(True) if node.test else closures.field_of_device(_FIELDS[name], optional=node.optional)
+        target = self.code(node.target)
         if outer and name is not None:
-            self._paths.add((*outer, name))
+            # Of what the target is, no more is read than this.
+            self._paths.remove(outer)
+            self._paths.append((*outer, name))
             if len(outer) > 1 and not node.optional and not node.test:
                 return closures.attribute(outer[0], outer[1], name)
-            target = closures.field_of_device(outer[0])
-            for key in outer[1:]:
-                target = closures.member_of(target, Constant(key), optional=False, test=False)
-        else:
-            target = self.code(node.target)
         return closures.member_of(target, self.code(node.key), optional=node.optional, test=node.test)
 
     def _path(self, node: Node) -> Path | None:

@@ -2,8 +2,8 @@
 
 from typing import Any, Final
 
-from bayplan.cel.closures import Code
-from bayplan.cel.compiler import Compiler, Path
+from bayplan.cel.closures import FIRST_VARIABLE
+from bayplan.cel.compiler import Compiler
 from bayplan.cel.errors import EvaluationError, StoppedError
 from bayplan.cel.parser import parse
 from bayplan.cel.quantity import Quantity
@@ -59,11 +59,12 @@ class Selector:
 
     __slots__ = ("_code", "_variables", "expression", "paths")
 
-    def __init__(self, expression: str, code: Code, variables: int, paths: frozenset[Path] | None) -> None:
+    def __init__(self, expression: str) -> None:
+        compiler = Compiler(expression)
         self.expression = expression
-        self.paths = paths
-        self._code = code
-        self._variables: list[Any] = [None] * variables
+        self._code = compiler.code(parse(expression))
+        self._variables: list[Any] = [None] * (compiler.size - FIRST_VARIABLE)
+        self.paths = compiler.read()
 
     def matches(self, device: Device) -> bool:
         """Return whether the device is selected.
@@ -90,9 +91,7 @@ def compile_selector(expression: str) -> Selector:
     Raises:
         CompileError: It is none; the message is upstream's where that is known.
     """
-    compiler = Compiler(expression)
-    code = compiler.code(parse(expression))
-    return Selector(expression, code, compiler.size - 2, compiler.read())
+    return Selector(expression)
 
 
 def versions(texts: list[str], attribute: str) -> list[Semver]:
