@@ -4,7 +4,6 @@ Pure: what is allocated already is an argument, and so is the clock. Nothing is 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -28,7 +27,6 @@ from bayplan.devices.device_counts import DeviceCount, count_devices
 from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.packing import utilization
 from bayplan.devices.pool_index import NodeKinds, PoolIndex
-from bayplan.devices.pools import Pool
 from bayplan.devices.requests import AllocationError, ClaimRequests, Request, reads_of
 from bayplan.devices.results import INVALID, NOT_ALL, TIMED_OUT, Refusal, allocation_of
 from bayplan.devices.search import Search, SearchTimeoutError
@@ -39,6 +37,8 @@ _MAX_READS: Final = 8
 _MAX_KNOWN: Final = 8192
 """So many results and devices of searches are kept; one takes about 2 KiB."""
 T = TypeVar("T")
+_Begin = Callable[..., Search]
+"""Begins a search on one node; it may be told that it `packs`."""
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
@@ -119,27 +119,24 @@ class Allocator:
         """
         if self.index.selector_error:
             return [Refusal(self.index.selector_error, fails=True)] * len(nodes)
-        reads = reads_of(claims, self._classes)
         too_late: Grant | Refusal = TIMED_OUT
-        ask = partial(self._answer, claims, reads, packs=packs)
+        ask = partial(self._answer, claims, packs=packs)
         answers = self._answers(claims, packs=packs)
-        return self._by_kind(nodes, reads, now, ask, too_late, answers=answers, seconds=seconds)
+        return self._by_kind(claims, nodes, now, ask, too_late, answers=answers, seconds=seconds)
 
     def count(
         self, claims: Sequence[ResourceClaim], nodes: Sequence[Node], now: Callable[[], float]
     ) -> list[Sequence[DeviceCount]]:
         """Count for each node, in order, the devices that each request could have; none for nodes without an answer."""
-        reads = reads_of(claims, self._classes)
         none: Sequence[DeviceCount] = ()
-        ask = partial(self._count, claims, reads)
-        return self._by_kind(nodes, reads, now, ask, none, answers={})
+        return self._by_kind(claims, nodes, now, partial(self._count, claims), none, answers={})
 
     def _by_kind(
         self,
+        claims: Sequence[ResourceClaim],
         nodes: Sequence[Node],
-        reads: Reads,
         now: Callable[[], float],
-        ask: Callable[..., T],
+        ask: Callable[[_Begin], T],
         too_late: T,
         *,
         answers: dict[Hashable, T],
@@ -147,6 +144,8 @@ class Allocator:
     ) -> list[T]:
         """Give for each node what was answered on the first of its kind, as long as there is time."""
         end = now() + seconds
+        reads = reads_of(claims, self._classes)
+        begin = partial(Search, self.index, self._allocated, (reads, self.kinds), lambda: now() >= end)
         kinds = self._kinds_by(reads)
         numbers = kinds.known(nodes)
         for place, number in enumerate(numbers):
@@ -156,7 +155,7 @@ class Allocator:
             node = nodes[place]
             numbers[place] = found = kinds.find(node) if number is None else number
             if found not in answers:
-                answers[found] = ask(node, self.index.pools_of(node).pools, lambda: now() >= end)
+                answers[found] = ask(partial(begin, node))
         return list(map(answers.get, numbers, repeat(too_late)))
 
     def _kinds_by(self, reads: Reads) -> NodeKinds:
@@ -184,26 +183,11 @@ class Allocator:
         }
         return self._known[asked]
 
-    def _answer(
-        self,
-        claims: Sequence[ResourceClaim],
-        reads: Reads,
-        node: Node,
-        pools: Sequence[Pool],
-        is_over: Callable[[], bool],
-        *,
-        packs: bool,
-    ) -> Grant | Refusal:
+    def _answer(self, claims: Sequence[ResourceClaim], begin: _Begin, *, packs: bool) -> Grant | Refusal:
         """Search; what has no answer when packed may have one in upstream's order, and then that counts."""
-        found: Grant | Refusal = TIMED_OUT
-        if packs:
-            with suppress(AllocationError):
-                found = self._search(claims, reads, node, pools, is_over, packs=True)
-        if found is TIMED_OUT:
-            try:
-                found = self._search(claims, reads, node, pools, is_over)
-            except AllocationError as error:
-                found = Refusal(str(error), fails=True)
+        found = self._search(claims, begin(packs=packs))
+        if packs and isinstance(found, Refusal) and found.fails:
+            found = self._search(claims, begin())
         self._known_size += 1 if isinstance(found, Refusal) else 1 + sum(map(len, found.picks))
         return found
 
@@ -242,37 +226,30 @@ class Allocator:
             each.prepare(self._classes, search.list_all)
         return requests
 
-    def _count(
-        self,
-        claims: Sequence[ResourceClaim],
-        reads: Reads,
-        node: Node,
-        pools: Sequence[Pool],
-        is_over: Callable[[], bool],
-    ) -> Sequence[DeviceCount]:
-        search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over)
+    def _count(self, claims: Sequence[ResourceClaim], begin: _Begin) -> Sequence[DeviceCount]:
+        search = begin()
         try:
             return count_devices(search, self._prepared(claims, search))
         except (AllocationError, SearchTimeoutError):
             return ()
 
-    def _search(
-        self,
-        claims: Sequence[ResourceClaim],
-        reads: Reads,
-        node: Node,
-        pools: Sequence[Pool],
-        is_over: Callable[[], bool],
-        *,
-        packs: bool = False,
-    ) -> Grant | Refusal:
-        search = Search(node, pools, self.index, self._allocated, (reads, self.kinds), is_over=is_over, packs=packs)
+    def _search(self, claims: Sequence[ResourceClaim], search: Search) -> Grant | Refusal:
         try:
             requests = self._prepared(claims, search)
             if not search.run(requests):
-                return INVALID if any(pool.invalid for pool in pools) else NOT_ALL
+                return INVALID if search.has_invalid_pool else NOT_ALL
+            return self._granted(claims, requests, search)
         except SearchTimeoutError:
             return TIMED_OUT
+        except AllocationError as error:
+            return Refusal(str(error), fails=True)
+
+    def _granted(self, claims: Sequence[ResourceClaim], requests: Sequence[ClaimRequests], search: Search) -> Grant:
+        """Return what was found.
+
+        Raises:
+            AllocationError: it cannot be written down, which ends the attempt here already.
+        """
         chosen = tuple(
             {r: search.chosen.get((c, r), choices[0]) for r, choices in enumerate(each.requests)}
             for c, each in enumerate(requests)
@@ -284,8 +261,7 @@ class Allocator:
             if each.has_choice[r]
         ]
         grant = Grant(self.index, search.picks, chosen, choices)
-        # What cannot be written down ends the attempt here already.
-        grant.allocations(claims, node)
+        grant.allocations(claims, search.node)
         for request in chain.from_iterable(by_request.values() for by_request in chosen):
             request.forget()
         return grant

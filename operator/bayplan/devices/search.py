@@ -42,17 +42,16 @@ class Search:
 
     def __init__(
         self,
-        node: Node,
-        pools: Sequence[Pool],
         index: PoolIndex,
         allocated: AllocatedState,
         kinds: tuple[Reads, Kinds],
-        *,
         is_over: Callable[[], bool],
+        node: Node,
+        *,
         packs: bool = False,
     ) -> None:
-        self._node = node
-        self._pools = pools
+        self.node = node
+        self._pools = index.pools_of(node).pools
         self._index = index
         self._allocated = allocated
         self._kinds = kinds
@@ -91,6 +90,11 @@ class Search:
     def unusable_pool(self) -> tuple[str, str]:
         """Name the first pool that nothing is taken from, and its state; both "" if there is none."""
         return next((("/".join(each.id), each.state) for each in self._pools if not each.usable), ("", ""))
+
+    @property
+    def has_invalid_pool(self) -> bool:
+        """Whether a pool of the node is invalid."""
+        return any(pool.invalid for pool in self._pools)
 
     def run(self, claims: Sequence[ClaimRequests]) -> bool:
         """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.
@@ -143,7 +147,7 @@ class Search:
 
     def is_for_node(self, slot: Slot) -> bool:
         """Whether the device is for this node, where that is said of each device."""
-        return self._index.device_is_for(slot.offer, self._node)
+        return self._index.device_is_for(slot.offer, self.node)
 
     def may_book(self, slot: Slot) -> bool:
         """Whether the counters of its pool allow for the device alone."""
