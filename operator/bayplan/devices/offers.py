@@ -62,16 +62,25 @@ class Offer:
         self.multiple = bool(wire.allow_multiple_allocations)
         self.capacity = wire.capacity or {}
         self.taints = [taint for taint in of.taints_of(wire) if taint.effect in _REPELLING]
-        self.consumes: list[tuple[CounterName, int]] = [
-            ((each.counter_set, name), exact_nano(counter.value))
-            for each in wire.consumes_counters or ()
-            for name, counter in (each.counters or {}).items()
-        ]
+        self.consumes = consumed_by(wire)
 
     @property
     def name(self) -> str:
         """The device as texts name it."""
         return f"{self.slice.spec.driver}/{self.slice.spec.pool.name}/{self.wire.name}"
+
+
+def consumed_by(device: Device) -> list[tuple[CounterName, int]]:
+    """Return what a device takes of the counters of its pool, in billionths.
+
+    Raises:
+        QuantityError: an amount cannot be read, so that the pool is invalid.
+    """
+    return [
+        ((each.counter_set, name), exact_nano(counter.value))
+        for each in device.consumes_counters or ()
+        for name, counter in (each.counters or {}).items()
+    ]
 
 
 class SliceOffers:
@@ -83,12 +92,11 @@ class SliceOffers:
         ignored: nothing is taken from it, and its pool is incomplete.
         binds: a device has binding conditions.
         counts: a device consumes counters.
-        names: of its devices; there are fewer of them if two are the same.
     """
 
     __slots__ = (
         *("_offers", "_shapes", "binds", "counts", "devices", "ignored"),
-        *("name", "names", "pool", "rules", "spec", "wire"),
+        *("name", "pool", "rules", "spec", "wire"),
     )
 
     def __init__(self, wire: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
@@ -98,7 +106,6 @@ class SliceOffers:
         self.name = wire.metadata.name
         self.pool: PoolId = (wire.spec.driver, wire.spec.pool.name)
         self.devices: Sequence[Device] = wire.spec.devices or ()
-        self.names = {device.name for device in self.devices}
         consumed = [device.consumes_counters for device in self.devices if device.consumes_counters]
         self.counts = bool(consumed)
         # A scheduler that cannot check compatibility groups leaves such slices alone, so their pool is incomplete.

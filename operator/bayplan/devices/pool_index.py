@@ -14,7 +14,7 @@ from bayplan.api.objects import Node, NodeSelector
 from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.devices.allocated_state import AllocatedState, PoolId
 from bayplan.devices.offers import Kinds, Offer, Reads, SliceOffers, rules_for
-from bayplan.devices.pools import NodePools, Pool, PoolView
+from bayplan.devices.pools import UPDATING, NodePools, Pool, PoolView
 
 _MAX_VIEWS: Final = 256
 _MAX_NODES: Final = 20_000
@@ -166,7 +166,7 @@ class PoolIndex:
         whole = [each for each in everywhere if each.spec.pool.generation == generation and not each.ignored]
         if len(whole) == count:
             return Pool(pool).build(relevant, whole)
-        incomplete = Pool(pool, incomplete=True)
+        incomplete = Pool(pool, UPDATING)
         incomplete.own = all(each.spec.node_name for each in relevant)
         return incomplete
 

@@ -6,52 +6,44 @@ Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
 import itertools
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final
 
 from bayplan.api.quantity import QuantityError, exact_nano
 from bayplan.devices.allocated_state import AllocatedState, PoolId
-from bayplan.devices.offers import CounterName, Kinds, Reads, SliceOffers
+from bayplan.devices.offers import CounterName, Kinds, Reads, SliceOffers, consumed_by
+
+UPDATING: Final = "being updated"
+INVALID: Final = "invalid"
 
 
 class Pool:
     """One pool as a node sees it.
 
     Attributes:
-        incomplete, invalid: nothing is allocated from it; a request for all devices then fails.
+        state: why nothing is allocated from it, so that a request for all devices fails; "" if something is.
         slices: those with devices for the node, by name; `others` are those with devices for other nodes alone.
         counters: what the devices share, in billionths.
         order: pools are searched by it.
         own: all of it is for one node, so that pools of other nodes may be alike.
         negative: a device consumes less than nothing, so that taking one can make room for another.
-        problem: why it is invalid.
     """
 
     __slots__ = (
-        *("_available", "_kind", "_places", "counters", "id", "incomplete", "invalid", "negative", "others", "own"),
-        *("order", "problem", "slices"),
+        *("_available", "_kind", "_places", "counters", "id", "negative", "order", "others", "own", "slices"),
+        "state",
     )
 
-    def __init__(self, pool: PoolId, *, incomplete: bool = False) -> None:
+    def __init__(self, pool: PoolId, state: str = "") -> None:
         self.id = pool
-        self.incomplete = incomplete
-        self.problem = ""
+        self.state = state
         self.order: tuple[bool, bytes, bytes] = (False, pool[0].encode(), pool[1].encode())
-        self.invalid = self.own = self.negative = False
+        self.own = self.negative = False
         self.slices: list[SliceOffers] = []
         self.others: list[SliceOffers] = []
         self.counters: dict[CounterName, int] = {}
         self._available: tuple[int, dict[CounterName, int]] | None = None
         self._kind: tuple[int, Reads, int] | None = None
         self._places: dict[str, int] | None = None
-
-    @property
-    def usable(self) -> bool:
-        """Whether devices are taken from it."""
-        return not self.incomplete and not self.invalid
-
-    @property
-    def state(self) -> str:
-        """In a word or two why nothing is taken from it; "" if something is."""
-        return "being updated" if self.incomplete else "invalid" if self.invalid else ""
 
     def offers(self) -> Iterator[tuple[SliceOffers, int]]:
         """The devices for the node, in the order in which they are tried: their slice and place in it."""
@@ -84,7 +76,7 @@ class Pool:
     def _content(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> Hashable:
         contents = tuple(each.shape(reads, kinds) for each in self.slices)
         counters = tuple(sorted(self.counters.items()))
-        return self.id[0], self.incomplete, self.invalid, contents, counters, self._usage_key(allocated)
+        return self.id[0], self.state, contents, counters, self._usage_key(allocated)
 
     def _usage_key(self, allocated: AllocatedState) -> Hashable:
         usage = allocated.usage(self.id)
@@ -96,53 +88,34 @@ class Pool:
         return tuple(sorted((places[name], each.key) for name, each in usage.items() if name in places))
 
     def build(self, relevant: Sequence[SliceOffers], whole: Iterable[SliceOffers]) -> "Pool":
-        """Fill in the slices, or say why the pool is invalid; `whole` has all slices of the generation."""
+        """Fill in the slices, unless the pool is invalid; `whole` has all slices of the generation."""
         relevant = sorted(relevant, key=lambda each: each.name.encode())
         names = {each.name for each in relevant}
         others = [each for each in whole if each.name not in names]
-        slices = [each for each in relevant if not each.spec.shared_counters]
+        self.slices = [each for each in relevant if not each.spec.shared_counters]
         self.others = [each for each in others if not each.spec.shared_counters]
-        self.problem = _repeated_device(slices) or self._count(itertools.chain(relevant, others))
-        self.problem = self.problem or self._unknown_counter(itertools.chain(slices, self.others))
-        self.invalid = bool(self.problem)
-        if self.invalid:
-            self.others = []
-        else:
-            self.slices = slices
+        if not self._is_valid([*relevant, *others]):
+            self.state, self.slices, self.others = INVALID, [], []
         self.own = not self.others and all(each.spec.node_name for each in relevant)
         # Pools with binding conditions are searched last, otherwise names decide.
         self.order = any(each.binds for each in self.slices), *self.order[1:]
         return self
 
-    def _count(self, slices: Iterable[SliceOffers]) -> str:
-        seen: set[str] = set()
-        for each in slices:
-            for counters in each.spec.shared_counters or ():
-                if counters.name in seen:
-                    return f"duplicate counter set name {counters.name}"
-                seen.add(counters.name)
-                try:
-                    for name, counter in (counters.counters or {}).items():
-                        self.counters[counters.name, name] = exact_nano(counter.value)
-                except QuantityError as error:
-                    return f"counter set {counters.name}: {error}"
-        return ""
-
-    def _unknown_counter(self, slices: Iterable[SliceOffers]) -> str:
-        sets = {name for name, _ in self.counters}
-        for each in slices:
-            for device in each.devices if each.counts else ():
-                for consumed in device.consumes_counters or ():
-                    if consumed.counter_set not in sets:
-                        return f"counter set {consumed.counter_set} not found"
-                    for name, counter in (consumed.counters or {}).items():
-                        if (consumed.counter_set, name) not in self.counters:
-                            return f"counter {name} not found in counter set {consumed.counter_set}"
-                        try:
-                            self.negative = self.negative or exact_nano(counter.value) < 0
-                        except QuantityError as error:
-                            return f"device {device.name}: counter {name}: {error}"
-        return ""
+    def _is_valid(self, everything: Sequence[SliceOffers]) -> bool:
+        """Take in the counters; each set and each device has to be there once, with what the devices consume."""
+        sets = [counters for each in everything for counters in each.spec.shared_counters or ()]
+        consuming = [each for each in itertools.chain(self.slices, self.others) if each.counts]
+        try:
+            for counters in sets:
+                for name, counter in (counters.counters or {}).items():
+                    self.counters[counters.name, name] = exact_nano(counter.value)
+            consumed = {each for of in consuming for device in of.devices for each in consumed_by(device)}
+        except QuantityError:
+            return False
+        self.negative = any(amount < 0 for _, amount in consumed)
+        names = [device.name for each in self.slices for device in each.devices]
+        is_once = len({each.name for each in sets}) == len(sets) and len(set(names)) == len(names)
+        return is_once and {name for name, _ in consumed} <= self.counters.keys()
 
 
 class PoolView:
@@ -191,16 +164,3 @@ class NodePools:
 
 def _order(pool: Pool) -> tuple[bool, bytes, bytes]:
     return pool.order
-
-
-def _repeated_device(slices: Iterable[SliceOffers]) -> str:
-    seen: set[str] = set()
-    for each in slices:
-        if len(each.names) == len(each.devices) and seen.isdisjoint(each.names):
-            seen |= each.names
-            continue
-        for device in each.devices:
-            if device.name in seen:
-                return f"duplicate device name {device.name}"
-            seen.add(device.name)
-    return ""

@@ -13,7 +13,7 @@ from bayplan.devices.candidates import Candidates, Order, Pick, Slot
 from bayplan.devices.offers import CounterName, Kinds, Reads
 from bayplan.devices.packing import LeastLeftOver
 from bayplan.devices.pool_index import PoolIndex
-from bayplan.devices.pools import Pool
+from bayplan.devices.pools import INVALID
 from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Constraint, Request
 
 MAX_LOOKS: Final = 100_000
@@ -78,7 +78,7 @@ class Search:
         """
         listed, before = self._listed(request), 0
         for pool in self._pools:
-            if not pool.usable:
+            if pool.state:
                 listed.look_at(before)
                 name = "/".join(pool.id)
                 raise AllocationError(
@@ -89,12 +89,12 @@ class Search:
 
     def unusable_pool(self) -> tuple[str, str]:
         """Name the first pool that nothing is taken from, and its state; both "" if there is none."""
-        return next((("/".join(each.id), each.state) for each in self._pools if not each.usable), ("", ""))
+        return next((("/".join(each.id), each.state) for each in self._pools if each.state), ("", ""))
 
     @property
     def has_invalid_pool(self) -> bool:
         """Whether a pool of the node is invalid."""
-        return any(pool.invalid for pool in self._pools)
+        return any(pool.state == INVALID for pool in self._pools)
 
     def run(self, claims: Sequence[ClaimRequests]) -> bool:
         """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.
