@@ -11,6 +11,7 @@ from bayplan.api.device_objects import (
     DeviceTaintRule,
     DeviceTaintSelector,
     ResourceSlice,
+    ResourceSliceSpec,
 )
 from bayplan.api.objects import Taint
 from bayplan.api.quantity import exact_nano
@@ -90,13 +91,14 @@ class SliceOffers:
 
     Attributes:
         ignored: nothing is taken from it, and its pool is incomplete.
+        where: what says for which nodes the devices are: the slice, or each of them.
         binds: a device has binding conditions.
         counts: a device consumes counters.
     """
 
     __slots__ = (
         *("_offers", "_shapes", "binds", "counts", "devices", "ignored"),
-        *("name", "pool", "rules", "spec", "wire"),
+        *("name", "pool", "rules", "spec", "where", "wire"),
     )
 
     def __init__(self, wire: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> None:
@@ -106,6 +108,9 @@ class SliceOffers:
         self.name = wire.metadata.name
         self.pool: PoolId = (wire.spec.driver, wire.spec.pool.name)
         self.devices: Sequence[Device] = wire.spec.devices or ()
+        self.where: Sequence[Device | ResourceSliceSpec] = (
+            self.devices if wire.spec.per_device_node_selection else (wire.spec,)
+        )
         consumed = [device.consumes_counters for device in self.devices if device.consumes_counters]
         self.counts = bool(consumed)
         # A scheduler that cannot check compatibility groups leaves such slices alone, so their pool is incomplete.

@@ -9,7 +9,7 @@ from typing import Final
 
 import msgspec
 
-from bayplan.api.device_objects import DeviceTaintRule, ResourceSlice
+from bayplan.api.device_objects import Device, DeviceTaintRule, ResourceSlice
 from bayplan.api.objects import Node, NodeSelector
 from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.devices.allocated_state import AllocatedState, PoolId
@@ -84,25 +84,18 @@ class PoolIndex:
         return matcher.matches(node.metadata.labels, node.metadata.name)
 
     def _place(self, each: SliceOffers) -> None:
-        spec = each.spec
         if each.ignored:
             return
-        if spec.node_name:
-            self._on_node[spec.node_name].append(each)
-            return
-        self._shared.append(each)
-        if spec.all_nodes:
-            return
-        if spec.node_selector is not None:
-            self._compile(spec.node_selector, f"slice {each.name}")
-        elif spec.per_device_node_selection:
-            self._chooses = True
-            for device in each.devices:
-                if device.node_name:
-                    if each not in self._on_node[device.node_name][-1:]:
-                        self._on_node[device.node_name].append(each)
-                elif not device.all_nodes and device.node_selector is not None:
-                    self._compile(device.node_selector, f"device {device.name} in slice {each.name}")
+        self._chooses |= bool(each.spec.per_device_node_selection)
+        for where in each.where:
+            if where.node_name:
+                if each not in self._on_node[where.node_name][-1:]:
+                    self._on_node[where.node_name].append(each)
+            elif where.node_selector is not None and not where.all_nodes:
+                device = f"device {where.name} in " if isinstance(where, Device) else ""
+                self._compile(where.node_selector, f"{device}slice {each.name}")
+        if not all(where.node_name for where in each.where):
+            self._shared.append(each)
 
     def _compile(self, selector: NodeSelector, what: str) -> None:
         key = msgspec.msgpack.encode(selector)
@@ -220,16 +213,8 @@ class NodeKinds:
 
 
 def _is_for(each: SliceOffers, matched: frozenset[bytes]) -> bool:
-    """Whether a slice that names no node is for nodes which these selectors match."""
-    if each.spec.all_nodes:
-        return True
-    if each.spec.node_selector is not None:
-        return msgspec.msgpack.encode(each.spec.node_selector) in matched
-    return bool(each.spec.per_device_node_selection) and any(
-        not device.node_name
-        and (
-            device.all_nodes
-            or (device.node_selector is not None and msgspec.msgpack.encode(device.node_selector) in matched)
-        )
-        for device in each.devices
+    """Whether a slice is for nodes which these selectors match, whatever their names."""
+    unnamed = [where for where in each.where if not where.node_name]
+    return any(where.all_nodes for where in unnamed) or any(
+        where.node_selector is not None and msgspec.msgpack.encode(where.node_selector) in matched for where in unnamed
     )
