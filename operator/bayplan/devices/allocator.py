@@ -207,7 +207,7 @@ class Allocator:
             if shape not in known:
                 try:
                     device_kinds = enumerate(each.kinds(reads, self.kinds))
-                    places = [at for at, kind in device_kinds if request.selects(each.offer(at), kind)]
+                    places = [at for at, kind in device_kinds if not request.refused_by(each.offer(at), kind)]
                 except AllocationError:
                     known[shape] = None
                 else:
@@ -258,7 +258,7 @@ class Allocator:
             each.requests[r].index(request)
             for each, by_request in zip(requests, chosen, strict=True)
             for r, request in by_request.items()
-            if each.has_choice[r]
+            if request.is_choice
         ]
         grant = Grant(self.index, search.picks, chosen, choices)
         grant.allocations(claims, search.node)

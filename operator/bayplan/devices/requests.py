@@ -12,7 +12,7 @@ from bayplan.api.device_objects import DeviceClass, DeviceSelector
 from bayplan.api.meta_objects import key_of
 from bayplan.api.tolerations import tolerates
 from bayplan.cel import CompileError, EvaluationError
-from bayplan.devices.capacity import CapacityError, Want
+from bayplan.devices.capacity import Want
 from bayplan.devices.device_selectors import attributes_read, compiled, view_of
 from bayplan.devices.offers import Offer, Reads, attribute_of
 
@@ -33,25 +33,27 @@ class Request:
 
     Attributes:
         names: the request's name, and the one in full, which results have.
+        is_choice: it is one of several alternatives, or could be.
         selectors: expressions, each with the text that its errors begin with.
         count: how many devices; of a request for all it is set when these are listed.
     """
 
     __slots__ = (
         *("_refusals", "_tolerates", "_wants"),
-        *("admin", "all", "count", "device_class", "names", "selectors", "text", "wire"),
+        *("admin", "all", "count", "device_class", "is_choice", "names", "selectors", "text", "wire"),
     )
 
-    def __init__(self, claim: ResourceClaim, wire: ExactDeviceRequest, names: tuple[str, str], bare: str) -> None:
+    def __init__(self, claim: ResourceClaim, wire: ExactDeviceRequest, name: str, choice: str | None = None) -> None:
         self.wire = wire
-        self.names = names
-        self.text = f"claim {key_of(claim.metadata)}, request {bare}"
+        self.is_choice = choice is not None
+        self.names = (name, f"{name}/{choice}" if self.is_choice else name)
+        self.text = f"claim {key_of(claim.metadata)}, request {choice if self.is_choice else name}"
         self.admin = bool(wire.admin_access)
         self.all = wire.allocation_mode == "All"
         self.count = 0 if self.all else wire.count
         self.selectors: list[tuple[str, str]] = []
         self.device_class: DeviceClass | None = None
-        self._wants: dict[int, Want | CapacityError] = {}
+        self._wants: dict[int, Want] = {}
         self._refusals: dict[int, str] = {}
         self._tolerates: dict[int, bool] = {}
 
@@ -63,13 +65,8 @@ class Request:
         """
         known = self._wants.get(kind)
         if known is None:
-            try:
-                known = Want(offer.capacity, (self.wire.capacity and self.wire.capacity.requests) or {})
-            except CapacityError as error:
-                known = error
-            self._wants[kind] = known
-        if isinstance(known, CapacityError):
-            raise CapacityError(str(known))
+            asked = (self.wire.capacity and self.wire.capacity.requests) or {}
+            known = self._wants[kind] = Want(offer.capacity, asked)
         return known
 
     def tolerates(self, offer: Offer, kind: int) -> bool:
@@ -79,14 +76,6 @@ class Request:
             tolerations = self.wire.tolerations or ()
             known = self._tolerates[kind] = all(tolerates(tolerations, taint) for taint in offer.taints)
         return known
-
-    def selects(self, offer: Offer, kind: int) -> bool:
-        """Whether all selectors of the class and of the request are true of the device.
-
-        Raises:
-            AllocationError: a selector failed on it.
-        """
-        return not self.refused_by(offer, kind)
 
     def forget(self) -> None:
         """Give up what is known of kinds of devices: the search is over, and the request stays with its result."""
@@ -166,20 +155,17 @@ class ClaimRequests:
         AllocationError: a request is of a kind that nobody knows.
     """
 
-    __slots__ = ("claim", "constraints", "has_choice", "requests")
+    __slots__ = ("claim", "constraints", "requests")
 
     def __init__(self, claim: ResourceClaim) -> None:
         self.claim = claim
         self.requests: list[list[Request]] = []
-        self.has_choice: list[bool] = []
         self.constraints: list[Constraint] = []
         for wire in claim.spec.devices.requests or ():
-            self.has_choice.append(bool(wire.first_available))
             if wire.first_available:
-                alternatives = [(sub, (wire.name, f"{wire.name}/{sub.name}"), sub.name) for sub in wire.first_available]
-                self.requests.append([Request(claim, *each) for each in alternatives])
+                self.requests.append([Request(claim, each, wire.name, each.name) for each in wire.first_available])
             elif wire.exactly is not None:
-                self.requests.append([Request(claim, wire.exactly, (wire.name, wire.name), wire.name)])
+                self.requests.append([Request(claim, wire.exactly, wire.name)])
             else:
                 raise AllocationError(f"claim {key_of(claim.metadata)}, request {wire.name}: unknown request type")
 

@@ -207,9 +207,9 @@ class Search:
         claim = self._claims[at.claim]
         if at.request >= len(claim.requests):
             return self._next_claim(at)
-        if at.choice is None and claim.has_choice[at.request]:
-            return self._choose(at)
         request = claim.requests[at.request][at.choice or 0]
+        if at.choice is None and request.is_choice:
+            return self._choose(at)
         if request.all and not request.count:
             return iter(())
         if at.picked >= request.count:
