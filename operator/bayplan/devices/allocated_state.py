@@ -50,8 +50,8 @@ class AllocatedState:
         self._in_flight: dict[str, AllocationResult] = {}
         self._pools: dict[PoolId, dict[str, Usage]] = {}
         self._versions: dict[PoolId, int] = {}
-        self._stamp = itertools.count(1)
-        self._latest = 0
+        self.latest = 0
+        """It changes with the usage of any pool."""
         self._changes: deque[tuple[int, PoolId]] = deque(maxlen=_MAX_CHANGES)
 
     def observe(self, uid: str, allocation: AllocationResult | None) -> None:
@@ -75,14 +75,9 @@ class AllocatedState:
         """Return a number that changes with the usage of the pool; 0 is a pool of which nothing is used."""
         return self._versions.get(pool, 0)
 
-    @property
-    def latest(self) -> int:
-        """A number that changes with the usage of any pool."""
-        return self._latest
-
     def changed_since(self, latest: int) -> set[PoolId] | None:
         """Return the pools whose usage changed since `latest` was that; None where they were too many to remember."""
-        if latest < self._latest and self._changes[0][0] > latest + 1:
+        if latest < self.latest and self._changes[0][0] > latest + 1:
             return None
         later = itertools.takewhile(lambda change: change[0] > latest, reversed(self._changes))
         return {pool for _, pool in later}
@@ -120,8 +115,9 @@ class AllocatedState:
                         usage.consumed[name] = total
                     else:
                         usage.consumed.pop(name, None)
-            self._versions[pool] = self._latest = next(self._stamp)
-            self._changes.append((self._latest, pool))
+            self.latest += 1
+            self._versions[pool] = self.latest
+            self._changes.append((self.latest, pool))
             if not usage.holders and not usage.shares:
                 del devices[result.device]
                 if not devices:
