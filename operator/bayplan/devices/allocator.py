@@ -4,6 +4,7 @@ Pure: what is allocated already is an argument, and so is the clock. Nothing is 
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, repeat
@@ -201,18 +202,14 @@ class Allocator:
         reads, claimed = reads_of([claim], self._classes), ClaimRequests(claim)
         claimed.prepare(self._classes, lambda _: 0)
         ((request,),) = claimed.requests
-        known: dict[int, Sequence[int] | None] = {}
+        known: dict[Sequence[int], Sequence[int] | None] = {}
         for each in self.index.offers.values():
-            shape = each.shape(reads, self.kinds)
-            if shape not in known:
-                try:
-                    device_kinds = enumerate(each.kinds(reads, self.kinds))
-                    places = [at for at, kind in device_kinds if not request.refused_by(each.offer(at), kind)]
-                except AllocationError:
-                    known[shape] = None
-                else:
-                    known[shape] = places
-            yield each.wire, known[shape]
+            kinds = each.kinds(reads, self.kinds)
+            if kinds not in known:
+                places = (at for at, kind in enumerate(kinds) if not request.refused_by(each.offer(at), kind))
+                with suppress(AllocationError):
+                    known[kinds] = [*places]
+            yield each.wire, known.setdefault(kinds, None)
 
     def _prepared(self, claims: Sequence[ResourceClaim], search: Search) -> list[ClaimRequests]:
         """Return the requests of the claims, ready for the search.

@@ -36,6 +36,7 @@ class Kinds:
 
     def __init__(self) -> None:
         self._numbers: dict[Hashable, int] = {}
+        self._rows: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._next = itertools.count()
 
     def number(self, content: Hashable) -> int:
@@ -46,6 +47,13 @@ class Kinds:
                 self._numbers.clear()
             known = self._numbers[content] = self.fresh()
         return known
+
+    def row(self, contents: Iterable[Hashable]) -> tuple[int, ...]:
+        """The numbers of contents; equal rows are one tuple, so that alike slices keep one."""
+        if len(self._rows) >= _MAX_KINDS:
+            self._rows.clear()
+        row = tuple(map(self.number, contents))
+        return self._rows.setdefault(row, row)
 
     def fresh(self) -> int:
         """A number for what is like nothing else."""
@@ -97,7 +105,7 @@ class SliceOffers:
     """
 
     __slots__ = (
-        *("_offers", "_shapes", "binds", "counts", "devices", "ignored"),
+        *("_kinds", "_offers", "binds", "counts", "devices", "ignored"),
         *("name", "pool", "rules", "spec", "where", "wire"),
     )
 
@@ -117,7 +125,7 @@ class SliceOffers:
         self.ignored = any(each.compatibility_groups for counters in consumed for each in counters)
         self.binds = any(device.binding_conditions is not None for device in self.devices)
         self._offers: dict[int, Offer] = {}
-        self._shapes: dict[Reads, int] = {}
+        self._kinds: dict[Reads, tuple[int, ...]] = {}
 
     def offer(self, index: int) -> Offer:
         """The device at this place of the slice."""
@@ -134,23 +142,19 @@ class SliceOffers:
             if selector is not None and selector.device in (None, device.name):
                 yield rule.spec.taint
 
-    def shape(self, reads: Reads, kinds: Kinds) -> int:
-        """The kind of all devices in their order; slices with the same one answer alike."""
-        known = self._shapes.get(reads)
-        if known is None:
-            if len(self._shapes) >= _MAX_READS:
-                self._shapes.clear()
-            contents = _encode([self._content(device, reads) for device in self.devices])
-            known = self._shapes[reads] = kinds.number(contents)
-        return known
-
-    def kinds(self, reads: Reads, kinds: Kinds) -> list[int]:
-        """The kind of each device.
+    def kinds(self, reads: Reads, kinds: Kinds) -> tuple[int, ...]:
+        """The kind of each device; slices for which they are the same answer alike.
 
         Devices of one kind differ in nothing that a search with these `reads` depends on, but their names, the node
         that they are for and who has them.
         """
-        return [kinds.number(_encode(self._content(device, reads))) for device in self.devices]
+        known = self._kinds.get(reads)
+        if known is None:
+            if len(self._kinds) >= _MAX_READS:
+                self._kinds.clear()
+            contents = (_encode(self._content(device, reads)) for device in self.devices)
+            known = self._kinds[reads] = kinds.row(contents)
+        return known
 
     def _content(self, device: Device, reads: Reads) -> tuple[object, ...]:
         attributes = device.attributes or {}

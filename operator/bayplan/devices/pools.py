@@ -74,7 +74,7 @@ class Pool:
         return self._kind[2]
 
     def _content(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> Hashable:
-        contents = tuple(each.shape(reads, kinds) for each in self.slices)
+        contents = tuple(each.kinds(reads, kinds) for each in self.slices)
         counters = tuple(sorted(self.counters.items()))
         return self.id[0], self.state, contents, counters, self._usage_key(allocated)
 
