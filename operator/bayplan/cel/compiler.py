@@ -13,7 +13,7 @@ from bayplan.cel.lexer import problem_at
 from bayplan.cel.library import CONVERSIONS
 from bayplan.cel.macros import ANY_NUMBER, MACROS
 from bayplan.cel.syntax import Call, Literal, Member, Name, Node
-from bayplan.cel.values import Kind
+from bayplan.cel.values import KINDS, Kind
 
 Path = tuple[str, ...]
 
@@ -27,23 +27,10 @@ _FIELDS: Final = {
     "allowMultipleAllocations": "allow_multiple_allocations",
 }
 _SECTIONS: Final = ("attributes", "capacity")
-_TYPES: Final = {
-    name: Kind(name)
-    for name in ["bool", "bytes", "double", "int", "list", "map", "null_type", "string", "type", "uint"]
-}
+_TYPES: Final = {name: Kind(name) for name in KINDS.values()}
 _NAMESPACES: Final = frozenset(["cel", "lists", "optional", "sets", "strings"])
 """What looks like the target of a call, but is the beginning of a function's name."""
 _OF_PATTERNS: Final = ("matches", "find", "findAll")
-_REFUSED: Final = frozenset(
-    [
-        *("url", "isURL", "getScheme", "getHost", "getHostname", "getPort", "getEscapedPath", "getQuery"),
-        *("ip", "isIP", "isCanonical", "family", "isUnspecified", "isLoopback", "isLinkLocalMulticast"),
-        *("isLinkLocalUnicast", "isGlobalUnicast", "cidr", "isCIDR", "containsIP", "containsCIDR", "masked"),
-        *("prefixLength", "format", "named", "validate", "duration", "timestamp", "getFullYear", "getMonth"),
-        *("getDayOfYear", "getDayOfMonth", "getDate", "getDayOfWeek", "getHours", "getMinutes", "getSeconds"),
-        "getMilliseconds",
-    ]
-)
 
 
 class Compiler:
@@ -94,11 +81,8 @@ class Compiler:
     def _member(self, node: Member) -> Code:
         outer, name = self._path(node.target), _text_of(node.key)
         if outer == ():
-            if not node.dotted:
-                given = "found no matching overload for '_[_]' applied to '(kubernetes.DRADevice, string)'"
-                raise self.problem(node.at, given)
-            if name not in _FIELDS:
-                raise self.problem(node.at, f"undefined field '{name}'")
+            if not node.dotted or name not in _FIELDS:
+                raise self.problem(node.at, f"undefined field '{name or ''}'")
             self._paths.append((name,))
             return Constant(True) if node.test else closures.field_of_device(_FIELDS[name], optional=node.optional)
         target = self.code(node.target)
@@ -117,7 +101,7 @@ class Compiler:
         if not isinstance(node, Member) or node.optional:
             return None
         outer, key = self._path(node.target), _text_of(node.key)
-        if outer is None or not key or len(outer) > 1 or (not outer and not (node.dotted and key in _SECTIONS)):
+        if outer is None or not key or len(outer) > 1 or (not outer and key not in _SECTIONS):
             return None
         return *outer, key
 
@@ -162,11 +146,9 @@ class Compiler:
             raise CompileError(f"program instantiation failed: {error}") from None
 
     def _undeclared(self, node: Call, name: str) -> CompileError:
-        if name in _REFUSED:
-            return self.problem(node.at, f"bayplan has no function '{name}' in device selectors")
-        if any(each.name == name for each in DEFINITIONS.values()):
+        if any(known.removeprefix(".") == name for known, _ in (*DEFINITIONS, *MACROS)):
             return self.problem(node.at, f"found no matching overload for '{name}'")
-        return self.problem(node.at, f"undeclared reference to '{name}' (in container '')")
+        return self.problem(node.at, f"bayplan has no function '{name}' in device selectors")
 
     @contextmanager
     def variables(self, *names: str) -> Iterator[tuple[int, ...]]:

@@ -15,12 +15,6 @@ _BINARY |= dict.fromkeys(("==", "!=", "<", "<=", ">", ">=", "in"), 3)
 _BINARY |= dict.fromkeys("+-", 4) | dict.fromkeys("*/%", 5)
 _TERNARY = 0
 _UNARY = 6
-_RESERVED = frozenset(
-    [
-        *("as", "break", "const", "continue", "else", "for", "function", "if", "import", "let", "loop", "package"),
-        *("namespace", "return", "var", "void", "while"),
-    ]
-)
 _CLOSED = {"[": "]", "{": "}"}
 _CONSTANTS = {"true": True, "false": False, "null": None}
 
@@ -139,8 +133,6 @@ class _Parser:
             raise self._unexpected(token)
         if token.text in _CONSTANTS:
             return Literal(_CONSTANTS[token.text], token.at)
-        if token.text in _RESERVED:
-            raise problem_at(self._text, token.at, f"reserved identifier: {token.text}")
         if self._peek().text == "(":
             at = self._take().at
             return Call(token.text, self._arguments(), at)
