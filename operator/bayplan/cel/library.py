@@ -10,7 +10,7 @@ from bayplan.cel.errors import EvaluationError
 from bayplan.cel.functions import define
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.semver import Semver
-from bayplan.cel.values import NONE, NOTHING, Kind, Option, Uint, kind_of, shown
+from bayplan.cel.values import NONE, NOTHING, Kind, Option, Uint, kind_of, shown, uint_of
 
 CONVERSIONS: Final = frozenset(["bool", "bytes", "double", "dyn", "int", "string", "type", "uint"])
 """Upstream works these out of constants when an expression is compiled: an error then is one of the expression."""
@@ -38,13 +38,7 @@ def _int(value: float) -> int:
     return int(value)
 
 
-@define("uint", "int", "double")
-def _uint(value: float) -> Uint:
-    if not 0 <= value < 2**64:
-        raise EvaluationError("unsigned integer overflow")
-    return Uint(value)
-
-
+define("uint", "int", "double")(uint_of)
 define("double", "int", "uint")(float)
 
 

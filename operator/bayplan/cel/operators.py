@@ -10,19 +10,13 @@ from typing import Any, Final
 from bayplan.api.quantity import INT64_MAX, INT64_MIN
 from bayplan.cel.errors import EvaluationError, no_overload
 from bayplan.cel.functions import define
-from bayplan.cel.values import ORDERED, Uint, contains, equal, sized
+from bayplan.cel.values import ORDERED, contains, equal, sized, uint_of
 
 
 def _int(value: int) -> int:
     if not INT64_MIN <= value <= INT64_MAX:
         raise EvaluationError("integer overflow")
     return value
-
-
-def _uint(value: int) -> Uint:
-    if not 0 <= value < 2**64:
-        raise EvaluationError("unsigned integer overflow")
-    return Uint(value)
 
 
 def _quotient(left: int, right: int) -> int:
@@ -51,7 +45,7 @@ def _ratio(left: float, right: float) -> float:
 
 def _arithmetic(name: str, whole: Callable[[int, int], int], real: Callable[[float, float], float] | None) -> None:
     define(name, "int, int", complaint="name")(lambda left, right: _int(whole(left, right)))
-    define(name, "uint, uint", complaint="name")(lambda left, right: _uint(whole(left, right)))
+    define(name, "uint, uint", complaint="name")(lambda left, right: uint_of(whole(left, right)))
     if real is not None:
         define(name, "double, double", complaint="name")(real)
 

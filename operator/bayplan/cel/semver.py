@@ -4,6 +4,7 @@ import re
 from typing import Final, TypeAlias
 
 from bayplan.cel.errors import EvaluationError
+from bayplan.shown_text import printable
 
 _DIGITS = re.compile(r"[0-9]*")
 _WORD = re.compile(r"[0-9A-Za-z-]+")
@@ -45,7 +46,7 @@ class Semver:
             if not each:
                 raise EvaluationError("Build meta data is empty")
             if not _WORD.fullmatch(each):
-                raise EvaluationError(f"Invalid character(s) found in build meta data {quoted(each)}")
+                raise EvaluationError(f"Invalid character(s) found in build meta data {_quoted(each)}")
         return cls(text, (major, minor, patch), identifiers)
 
     @classmethod
@@ -70,20 +71,17 @@ class Semver:
         return f"Semver({self.text})"
 
 
-def quoted(text: str) -> str:
+def _quoted(text: str) -> str:
     """Return `text` in quotation marks, escaped as Go's %q does."""
-    escaped = "".join(
-        f"\\{each}" if each in '"\\' else each if each.isprintable() else each.encode("unicode_escape").decode("ascii")
-        for each in text
-    )
-    return f'"{escaped}"'
+    escaped = text.replace("\\", r"\\").replace('"', r"\"")
+    return f'"{printable(escaped)}"'
 
 
 def _number(text: str, name: str) -> int:
     if not _DIGITS.fullmatch(text):
-        raise EvaluationError(f"Invalid character(s) found in {name.lower()} {quoted(text)}")
+        raise EvaluationError(f"Invalid character(s) found in {name.lower()} {_quoted(text)}")
     if len(text) > 1 and text[0] == "0":
-        raise EvaluationError(f"{name} must not contain leading zeroes {quoted(text)}")
+        raise EvaluationError(f"{name} must not contain leading zeroes {_quoted(text)}")
     if not text:
         raise EvaluationError('strconv.ParseUint: parsing "": invalid syntax')
     if len(text) > len(str(_LARGEST)) or int(text) >= _LARGEST:
@@ -97,5 +95,5 @@ def _identifier(text: str) -> _Identifier:
     if _DIGITS.fullmatch(text):
         return 0, _number(text, "Numeric PreRelease version"), ""
     if not _WORD.fullmatch(text):
-        raise EvaluationError(f"Invalid character(s) found in prerelease {quoted(text)}")
+        raise EvaluationError(f"Invalid character(s) found in prerelease {_quoted(text)}")
     return 1, 0, text

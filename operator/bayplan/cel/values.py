@@ -116,6 +116,17 @@ def _equal_maps(left: dict[Any, Any], right: dict[Any, Any]) -> bool | None:
     return None if undecided else True
 
 
+def uint_of(value: float) -> Uint:
+    """Return the unsigned integer that a number is, without what is behind its point.
+
+    Raises:
+        EvaluationError: It has no place in 64 bits.
+    """
+    if not 0 <= value < 2**64:
+        raise EvaluationError("unsigned integer overflow")
+    return Uint(value)
+
+
 def key_of(value: Any) -> Any:
     """Return what stands for `value` among the keys of a dict.
 
