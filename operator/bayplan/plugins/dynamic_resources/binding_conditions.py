@@ -1,15 +1,7 @@
 """Whether devices are ready for the pod, where their drivers have binds wait for that (upstream: BindingConditions)."""
 
-from collections.abc import Iterable
-
-from bayplan.api.claim_objects import (
-    AllocatedDeviceStatus,
-    AllocationResult,
-    DeviceRequestAllocationResult,
-    ResourceClaim,
-)
+from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.meta_objects import parse_time
-from bayplan.api.objects import Condition
 from bayplan.config.errors import quote
 from bayplan.framework.status import EffectError
 
@@ -35,14 +27,13 @@ def are_ready(claim: ResourceClaim) -> bool:
     """
     if claim.status.allocation is None:
         return False
-    for result in _results(claim):
+    told = {(each.driver, each.pool, each.device): each.conditions for each in reversed(claim.status.devices or ())}
+    for result in claim.status.allocation.devices.results or ():
         if not result.binding_conditions:
             continue
-        status = next((each for each in claim.status.devices or () if _is_of(each, result)), None)
-        if status is None:
-            return False
-        true = {each.type: each for each in status.conditions or () if each.status == "True"}
-        if failed := _first(true, result.binding_failure_conditions or ()):
+        conditions = told.get((result.driver, result.pool, result.device)) or ()
+        true = {each.type: each for each in conditions if each.status == "True"}
+        if failed := next((true[each] for each in result.binding_failure_conditions or () if each in true), None):
             text = f"claim={claim.metadata.name}, reason={failed.reason}, message={quote(failed.message)}"
             raise DeviceFailedError(f"device binding failed: {text}")
         if not true.keys() >= set(result.binding_conditions):
@@ -67,15 +58,3 @@ def is_unusable(claim: ResourceClaim, timeout_seconds: float, now: float) -> boo
         return not are_ready(claim) and is_overdue(claim, timeout_seconds, now)
     except DeviceFailedError:
         return True
-
-
-def _results(claim: ResourceClaim) -> Iterable[DeviceRequestAllocationResult]:
-    return () if claim.status.allocation is None else claim.status.allocation.devices.results or ()
-
-
-def _is_of(status: AllocatedDeviceStatus, result: DeviceRequestAllocationResult) -> bool:
-    return (status.driver, status.pool, status.device) == (result.driver, result.pool, result.device)
-
-
-def _first(conditions: dict[str, Condition], types: Iterable[str]) -> Condition | None:
-    return next((conditions[each] for each in types if each in conditions), None)
