@@ -9,6 +9,7 @@ from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSli
 from bayplan.api.meta_objects import is_later_version, key_of
 from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.group_members import PodGroupKey
+from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Listers
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
@@ -41,12 +42,10 @@ class ClaimCache:
         self.classes = listers.of(DeviceClass)
         self._follower = KeyFollower(self._lister.changes)
         self._written: dict[str, ResourceClaim] = {}
-        self._allocated: dict[str, str] = {}
-        """The UIDs of the claims that have an allocation, by their keys."""
-        self._pods: dict[str, str] = {}
-        """The UIDs of the pods whose extended resources claims stand for, by the keys of the claims."""
-        self._special: dict[str, str] = {}
-        """The other way round."""
+        self._uids: dict[str, str] = {}
+        """Of the claims that are there, by their keys."""
+        self._special: InvertedIndex[str, str] = InvertedIndex()
+        """The keys of claims that stand for extended resources, by the UIDs of their pods."""
         self.state = AllocatedState()
         self.pending: dict[str, Pending] = {}
         """What is decided and not written, by the UID of the claim."""
@@ -84,8 +83,7 @@ class ClaimCache:
     def special_claim(self, pod_uid: str) -> ResourceClaim | None:
         """Return the claim that stands for extended resources of a pod, as the API server has it."""
         self.follow()
-        key = self._special.get(pod_uid)
-        return None if key is None else self.get(key)
+        return next(map(self.get, self._special.get(pod_uid)), None)
 
     def has_shown(self, claim: ResourceClaim) -> bool:
         """Return whether the watch has come to this version of the claim, and so to all that was written before."""
@@ -135,7 +133,7 @@ class ClaimCache:
     def follow(self) -> None:
         """Take in what the watch has shown since the last call."""
         keys: Collection[str] | None = self._follower.follow()
-        for key in {**self._allocated, **self._pods, **self._lister.objects} if keys is None else keys:
+        for key in {**self._uids, **self._lister.objects} if keys is None else keys:
             self._observe(key)
 
     def rival(self, claim: ResourceClaim, *, is_ours: bool) -> ResourceClaim | None:
@@ -170,17 +168,14 @@ class ClaimCache:
                 del self._written[key]
             else:
                 claim = written
-        before = self._allocated.pop(key, None)
-        allocation = None if claim is None else claim.status.allocation
-        if claim is not None and allocation is not None:
-            self._allocated[key] = claim.metadata.uid
-            self.state.observe(claim.metadata.uid, allocation)
-        if before is not None and before != self._allocated.get(key):
+        before = self._uids.pop(key, None)
+        pod = "" if claim is None else pod_of(claim)
+        self._special.set(key, (pod,) if pod else ())
+        if claim is not None:
+            self._uids[key] = claim.metadata.uid
+            self.state.observe(claim.metadata.uid, claim.status.allocation)
+        if before is not None and before != self._uids.get(key):
             self.state.observe(before, None)
-        if (pod := self._pods.pop(key, None)) is not None:
-            del self._special[pod]
-        if claim is not None and (pod := pod_of(claim)) and pod not in self._special:
-            self._pods[key], self._special[pod] = pod, key
 
 
 def whole_devices(claim: ResourceClaim) -> set[Device]:
