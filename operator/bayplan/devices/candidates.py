@@ -79,13 +79,14 @@ class Candidates:
     all are listed first, and those that fail come last.
     """
 
-    __slots__ = ("_complete", "_fails", "_items", "_order", "_request", "_scanned", "_search")
+    __slots__ = ("_complete", "_fails", "_items", "_order", "_request", "_scanned", "_search", "_slots")
 
     def __init__(self, search: "Search", request: Request, order: Order | None = None) -> None:
         self._search = search
         self._request = request
         self._order = None if request.all or request.admin else order
         self._items: list[tuple[Slot, AllocationError | None]] = []
+        self._slots = search.slots()
         self._scanned = 0
         self._complete = self._fails = False
 
@@ -126,7 +127,7 @@ class Candidates:
         return frozenset(slot.place for slot, _ in self._items)
 
     def _scan(self) -> None:
-        slot = self._search.slot(self._scanned)
+        slot = next(self._slots, None)
         if slot is None:
             self._complete = True
             if self._order is not None:

@@ -1,7 +1,7 @@
 """Counts how many devices of a node each request could have, and which selector refuses the others."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -43,7 +43,11 @@ def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[Devic
         AllocationError: A selector or a capacity failed.
         SearchTimeoutError: There was not enough time.
     """
-    slots = [slot for slot in _slots(search) if search.is_for_node(slot)]
+    slots = []
+    for slot in search.slots():
+        search.look()
+        if search.is_for_node(slot):
+            slots.append(slot)
     return [
         min(
             (_count(search, slots, claim, request) for request in alternatives), key=lambda each: each.asked - each.free
@@ -51,14 +55,6 @@ def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[Devic
         for claim in claims
         for alternatives in claim.requests
     ]
-
-
-def _slots(search: Search) -> Iterator[Slot]:
-    number = 0
-    while (slot := search.slot(number)) is not None:
-        search.look()
-        yield slot
-        number += 1
 
 
 def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request: Request) -> DeviceCount:

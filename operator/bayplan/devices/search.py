@@ -5,6 +5,8 @@ Source: D/structured/internal/incubating/allocator_incubating.go, allocateOne an
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from itertools import tee
 from typing import Final, NamedTuple
 
 from bayplan.api.objects import Node
@@ -59,8 +61,7 @@ class Search:
         self._packs = packs
         self._order: Order | None = None
         self._looked = 0
-        self._slots: list[Slot] = []
-        self._more = self._all_slots()
+        (self._slots,) = tee(self._all_slots(), 1)
         self._candidates: dict[Request, Candidates] = {}
         self._booked: dict[PoolId, dict[CounterName, int]] = {}
         self._claims: Sequence[ClaimRequests] = ()
@@ -108,8 +109,7 @@ class Search:
         devices = sum(len(each.devices) for pool in self._pools for each in pool.slices)
         self._few = devices * sum(len(each) for claim in claims for each in claim.requests) <= _FEW_LOOKS
         if self._few and self._packs:
-            slots = (slot for number in range(devices) if (slot := self.slot(number)) is not None)
-            self._order = LeastLeftOver(slots, self._allocated).order
+            self._order = LeastLeftOver(self.slots(), self._allocated).order
         if self._few and self._is_hopeless():
             return False
         stack = [self._advance(_Position(0, 0))] if claims else []
@@ -126,14 +126,9 @@ class Search:
             raise AllocationError("allocation max size exceeded")
         return not claims
 
-    def slot(self, number: int) -> Slot | None:
-        """The device of this number in the order in which devices are tried, over all pools."""
-        if number >= len(self._slots):
-            following = next(self._more, None)
-            if following is None:
-                return None
-            self._slots.append(following)
-        return self._slots[number]
+    def slots(self) -> Iterator[Slot]:
+        """All devices in the order in which they are tried; who goes through them finds those of others again."""
+        return copy(self._slots)
 
     def look(self) -> None:
         """Count a step.
