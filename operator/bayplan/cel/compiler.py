@@ -40,7 +40,8 @@ class Compiler:
         self._text = text
         self._places: dict[str, int] = {}
         self._nodes = 0
-        self._loops = 0
+        self.in_loop = False
+        """Whether what is compiled now may be worked out more than once."""
         self.size = FIRST_VARIABLE
         self._paths: list[Path] = []
 
@@ -159,19 +160,14 @@ class Compiler:
         yield places
         self._places = outer
 
-    @property
-    def in_loop(self) -> bool:
-        """Whether what is compiled now may be worked out more than once."""
-        return self._loops > 0
-
     def loop(self, node: Call, names: int) -> tuple[closures.Loop, tuple[Code, ...], tuple[int, ...]]:
         """Return the loop over the target, the code of what follows so many variables, and the places of these."""
         source = self.code(node.args[0])
-        before = self._nodes
-        self._loops += 1
+        before, outside = self._nodes, self.in_loop
+        self.in_loop = True
         with self.variables(*map(self.variable_name, node.args[1 : names + 1])) as places:
             bodies = self.codes(node.args[names + 1 :])
-        self._loops -= 1
+        self.in_loop = outside
         return closures.loop(source, places, self._nodes - before + 1), bodies, places
 
     def variable_name(self, node: Node) -> str:
