@@ -33,8 +33,8 @@ class PoolIndex:
         self._shared: list[SliceOffers] = []
         self._chooses = False
         """Whether a slice leaves it to each device which nodes it is for."""
-        self.nodes_of: dict[PoolId, set[str] | None] = {}
-        """The nodes that have devices of a pool; None if that is said otherwise than by their names."""
+        self.nodes_of: dict[PoolId, set[str]] = defaultdict(set)
+        """The nodes that have devices of a pool; "" among them if that is said otherwise than by their names."""
         self._selectors: dict[bytes, NodeSelectorMatcher] = {}
         self._views: dict[frozenset[bytes], PoolView] = {}
         self.pools: dict[PoolId, tuple[list[SliceOffers], dict[Hashable, Pool | None]]] = {}
@@ -48,11 +48,7 @@ class PoolIndex:
                 known = SliceOffers(wire, concerned)
             self.offers[known.name] = known
             self._by_pool[known.pool].append(known)
-            names = self.nodes_of.setdefault(known.pool, set())
-            if not wire.spec.node_name:
-                self.nodes_of[known.pool] = None
-            elif names is not None:
-                names.add(wire.spec.node_name)
+            self.nodes_of[known.pool].add(wire.spec.node_name or "")
             self._place(known)
 
     def pools_of(self, node: Node) -> NodePools:
@@ -152,16 +148,14 @@ class PoolIndex:
         relevant = [each for each in slices if each.spec.pool.generation == generation]
         count = relevant[0].spec.pool.resource_slice_count
         if len(relevant) == count:
-            return Pool(pool).build(relevant, ())
+            return Pool(pool, relevant)
         everywhere = self._by_pool[pool]
         if any(each.spec.pool.generation > generation for each in everywhere):
             return None
         whole = [each for each in everywhere if each.spec.pool.generation == generation and not each.ignored]
         if len(whole) == count:
-            return Pool(pool).build(relevant, whole)
-        incomplete = Pool(pool, UPDATING)
-        incomplete.own = all(each.spec.node_name for each in relevant)
-        return incomplete
+            return Pool(pool, relevant, whole)
+        return Pool(pool, relevant, state=UPDATING)
 
 
 class NodeKinds:
@@ -185,13 +179,12 @@ class NodeKinds:
         """Forget the nodes of pools of which something was taken or given back since the last call."""
         changed = self._allocated.changed_since(self._latest)
         self._latest = self._allocated.latest
-        nodes_of = self._index.nodes_of
-        if changed is None or len(self._nodes) > _MAX_NODES or any(nodes_of.get(pool, ()) is None for pool in changed):
+        names = {name for pool in changed or () for name in self._index.nodes_of.get(pool, ())}
+        if changed is None or "" in names or len(self._nodes) > _MAX_NODES:
             self._nodes.clear()
             self._numbers.clear()
-            return
-        for pool in changed:
-            for name in nodes_of.get(pool) or ():
+        else:
+            for name in names:
                 self._forget(name)
 
     def known(self, nodes: Sequence[Node]) -> list[int | None]:

@@ -5,7 +5,7 @@ Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from bayplan.api.quantity import QuantityError, exact_nano
@@ -33,23 +33,30 @@ class Pool:
         "state",
     )
 
-    def __init__(self, pool: PoolId, state: str = "") -> None:
+    def __init__(
+        self, pool: PoolId, relevant: Sequence[SliceOffers], whole: Iterable[SliceOffers] = (), *, state: str = ""
+    ) -> None:
+        """Take the slices of a generation that are `relevant` for the node, if a `state` does not forbid it.
+
+        Where these are not all of them, `whole` has all.
+        """
+        relevant = sorted(relevant, key=lambda each: each.name.encode())
+        names = {each.name for each in relevant}
+        others = [each for each in whole if each.name not in names]
         self.id = pool
-        self.state = state
-        self.order: tuple[bool, bytes, bytes] = (False, pool[0].encode(), pool[1].encode())
-        self.own = self.negative = False
-        self.slices: list[SliceOffers] = []
-        self.others: list[SliceOffers] = []
+        self.negative = False
         self.counters: dict[CounterName, int] = {}
+        self.slices = [each for each in relevant if not each.spec.shared_counters]
+        self.others = [each for each in others if not each.spec.shared_counters]
+        self.state = state or ("" if self._is_valid([*relevant, *others]) else INVALID)
+        if self.state:
+            self.slices, self.others = [], []
+        self.own = not self.others and all(each.spec.node_name for each in relevant)
+        # Pools with binding conditions are searched last, otherwise names decide.
+        self.order = any(each.binds for each in self.slices), pool[0].encode(), pool[1].encode()
         self._available: tuple[int, dict[CounterName, int]] | None = None
         self._kind: tuple[int, Reads, int] | None = None
         self._places: dict[str, int] | None = None
-
-    def offers(self) -> Iterator[tuple[SliceOffers, int]]:
-        """The devices for the node, in the order in which they are tried: their slice and place in it."""
-        for each in self.slices:
-            for index in range(len(each.devices)):
-                yield each, index
 
     def available(self, allocated: AllocatedState) -> dict[CounterName, int]:
         """The counters less what all devices of the pool consume that somebody has; it may be negative."""
@@ -83,23 +90,9 @@ class Pool:
         if not usage:
             return ()
         if self._places is None:
-            self._places = {each.devices[at].name: place for place, (each, at) in enumerate(self.offers())}
+            self._places = {name: place for place, name in enumerate(self._names())}
         places = self._places
         return tuple(sorted((places[name], each.key) for name, each in usage.items() if name in places))
-
-    def build(self, relevant: Sequence[SliceOffers], whole: Iterable[SliceOffers]) -> "Pool":
-        """Fill in the slices, unless the pool is invalid; `whole` has all slices of the generation."""
-        relevant = sorted(relevant, key=lambda each: each.name.encode())
-        names = {each.name for each in relevant}
-        others = [each for each in whole if each.name not in names]
-        self.slices = [each for each in relevant if not each.spec.shared_counters]
-        self.others = [each for each in others if not each.spec.shared_counters]
-        if not self._is_valid([*relevant, *others]):
-            self.state, self.slices, self.others = INVALID, [], []
-        self.own = not self.others and all(each.spec.node_name for each in relevant)
-        # Pools with binding conditions are searched last, otherwise names decide.
-        self.order = any(each.binds for each in self.slices), *self.order[1:]
-        return self
 
     def _is_valid(self, everything: Sequence[SliceOffers]) -> bool:
         """Take in the counters; each set and each device has to be there once, with what the devices consume."""
@@ -113,9 +106,12 @@ class Pool:
         except QuantityError:
             return False
         self.negative = any(amount < 0 for _, amount in consumed)
-        names = [device.name for each in self.slices for device in each.devices]
+        names = self._names()
         is_once = len({each.name for each in sets}) == len(sets) and len(set(names)) == len(names)
         return is_once and {name for name, _ in consumed} <= self.counters.keys()
+
+    def _names(self) -> list[str]:
+        return [device.name for each in self.slices for device in each.devices]
 
 
 class PoolView:
