@@ -36,8 +36,9 @@ _BLANKS += "\u2028\u2029\u202f\u205f\u3000"
 # Possessive quantifiers: a megabyte of digits is scanned once, never backtracked over.
 _GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+)([+-]?+[0-9]*+)")
 
-_DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+DECIMAL_EXPONENTS = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
+BINARY_EXPONENTS = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
+"""The powers of ten, and of two, that suffixes stand for."""
 
 
 class QuantityError(ValueError):
@@ -166,10 +167,10 @@ def _parts(text: str) -> tuple[str, str, int, int]:
         if parsed is None:
             raise _refusal(text)
         decimal = parsed
-    elif letters in _BINARY_EXPONENTS:
-        binary = _BINARY_EXPONENTS[letters]
-    elif letters in _DECIMAL_EXPONENTS:
-        decimal = _DECIMAL_EXPONENTS[letters]
+    elif letters in BINARY_EXPONENTS:
+        binary = BINARY_EXPONENTS[letters]
+    elif letters in DECIMAL_EXPONENTS:
+        decimal = DECIMAL_EXPONENTS[letters]
     else:
         raise _refusal(text)
     digits = whole + decimals

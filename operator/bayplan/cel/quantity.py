@@ -4,13 +4,11 @@ import re
 from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Final
 
-from bayplan.api.quantity import INT64_MAX, INT64_MIN
+from bayplan.api.quantity import BINARY_EXPONENTS, DECIMAL_EXPONENTS, INT64_MAX, INT64_MIN
 from bayplan.cel.errors import EvaluationError
 
 _GRAMMAR = re.compile(r"([+-]?+)([0-9]*+)(?:\.([0-9]*+))?+([eEinumkKMGTP]*+[+-]?+[0-9]*+)")
 _EXPONENT = re.compile(r"[eE]([+-]?[0-9]{1,10})")
-_DECIMAL = {"n": -9, "u": -6, "m": -3, "": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15, "E": 18}
-_BINARY = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
 _NANO: Final = 9
 _LONGEST: Final = 4096
 _EXACT: Final = Context(prec=MAX_PREC, Emin=MIN_EMIN, Emax=MAX_EMAX)
@@ -44,23 +42,19 @@ class Quantity:
         sign, whole, decimals, suffix = match.groups(default="")
         exponent, binary = _exponents(suffix)
         whole = whole.lstrip("0") or "0"
-        negative = sign == "-"
         precision = 18 - len(whole) - len(decimals)
-        if suffix in _BINARY:
+        if binary:
             precision = -1 if decimals else 15 - len(whole) - int(binary * 3 / 10) - 1
-        digits = int(whole + decimals)
-        scale = exponent - len(decimals)
-        if precision >= 0 and scale >= -_NANO:
-            amount = digits << binary
-            return cls(-amount if negative else amount, scale, small=True)
-        if not whole.strip("0") and not decimals and not match[2]:
-            raise EvaluationError("unable to parse numeric part of quantity")
-        amount = digits << binary
-        if amount and scale < -_NANO:
-            amount, scale = -(-amount // 10 ** min(-_NANO - scale, 2 * _LONGEST)), -_NANO
-        if suffix in _BINARY and amount * 10 ** (_NANO + scale) > _MAX_BINARY:
-            amount, scale = INT64_MAX, 0
-        return cls(-amount if negative else amount, scale, small=False)
+        amount, scale = int(whole + decimals) << binary, exponent - len(decimals)
+        small = precision >= 0 and scale >= -_NANO
+        if not small:
+            if not match[2] and not decimals:
+                raise EvaluationError("unable to parse numeric part of quantity")
+            if amount and scale < -_NANO:
+                amount, scale = -(-amount // 10 ** min(-_NANO - scale, 2 * _LONGEST)), -_NANO
+            if binary and amount * 10 ** (_NANO + scale) > _MAX_BINARY:
+                amount, scale = INT64_MAX, 0
+        return cls(-amount if sign == "-" else amount, scale, small=small)
 
     def plus(self, other: "Quantity", sign: int = 1) -> "Quantity":
         """Return the sum, or with `sign` -1 the difference."""
@@ -90,14 +84,11 @@ class Quantity:
 
 
 def _exponents(suffix: str) -> tuple[int, int]:
-    if suffix in _BINARY:
-        return 0, _BINARY[suffix]
-    if suffix in _DECIMAL:
-        return _DECIMAL[suffix], 0
+    if suffix in BINARY_EXPONENTS:
+        return 0, BINARY_EXPONENTS[suffix]
+    if suffix in DECIMAL_EXPONENTS:
+        return DECIMAL_EXPONENTS[suffix], 0
     match = _EXPONENT.fullmatch(suffix)
-    if match is None:
+    if match is None or abs(int(match[1])) > _LONGEST:
         raise EvaluationError("unable to parse quantity's suffix")
-    exponent = int(match[1])
-    if abs(exponent) > _LONGEST:
-        raise EvaluationError("unable to parse quantity's suffix")
-    return exponent, 0
+    return int(match[1]), 0

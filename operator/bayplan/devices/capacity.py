@@ -7,10 +7,10 @@ from typing import Final
 
 from bayplan.api.device_objects import DeviceCapacity
 from bayplan.api.meta_objects import Quantity
-from bayplan.api.quantity import INT64_MAX, exact_nano
+from bayplan.api.quantity import BINARY_EXPONENTS, INT64_MAX, exact_nano
 
 UNIT: Final = 10**9
-_BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
+_BINARY: Final = ("", *BINARY_EXPONENTS)
 _DECIMAL: Final = ("", "k", "M", "G", "T", "P", "E")
 _TOO_LARGE: Final = "capacity request cannot be represented in the device's range arithmetic"
 
