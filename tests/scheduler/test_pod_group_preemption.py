@@ -11,7 +11,7 @@ from tests.group_builders import make_pod_group
 from tests.oracle.replay import loaded
 from tests.plugins.inter_pod_affinity.affinity_scenes import required, term
 from tests.plugins.preemption.worlds import make_budget, minute
-from tests.scheduler.group_scene import GroupScene, told
+from tests.scheduler.group_scene import GroupScene, nodes_of, told
 
 from bayplan.api.meta_objects import parse_time
 from bayplan.api.objects import Condition
@@ -185,6 +185,20 @@ def test_a_preemption_under_way_is_waited_for(scene):
     result = scene.run(make_pod_group(least=2, priority=10), members)
     assert result.message.endswith(f"{P}ongoing preemption on nominated nodes")
     assert (result.preemption.nodes, victims(result)) == (nodes, set())
+
+
+def test_members_keep_no_room_from_each_other_while_one_of_their_victims_is_gone_and_one_ends(scene):
+    first, second = members = scene.queued("2", "2", priority=10)
+    for member in members:
+        scene.nominator.add(member.pod_info, "n0")
+    low(scene, "ends", "n0", cpu="2", deleting=True)
+    scene.bound("stays", node="n1", cpu="4", priority=20)
+    result = scene.run(
+        make_pod_group(least=1, priority=10), members, on_placed=lambda uid, _: scene.nominator.delete(uid)
+    )
+    assert nodes_of(result) == {first.pod_info.name: "n0"}
+    # From others the second one keeps its room again.
+    assert scene.nominator.counted_pods_for_node("n0") == [second.pod_info]
 
 
 def test_pods_on_other_nodes_count_where_members_look_at_them():

@@ -109,7 +109,7 @@ class NominatedTable:
             return
         pods = [
             pod
-            for pod in self._nominator.nominated_pods_for_node(self.table.names[row])
+            for pod in self._nominator.counted_pods_for_node(self.table.names[row])
             if pod.priority >= self._priority and _is_countable(pod)
         ]
         # Those who have arrived meanwhile are counted already.

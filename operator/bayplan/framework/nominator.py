@@ -15,7 +15,7 @@ class Nominator:
     most one node. `clock` gives seconds, for `oldest_age` alone.
     """
 
-    __slots__ = ("_changed", "_clock", "_node_of", "_pods_on", "_priorities", "_since")
+    __slots__ = ("_aside", "_changed", "_clock", "_node_of", "_pods_on", "_priorities", "_since")
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -25,6 +25,7 @@ class Nominator:
         self._pods_on: dict[str, dict[str, PodInfo]] = {}
         self._priorities: Counter[int] = Counter()
         self._changed = KeyLog()
+        self._aside: frozenset[str] = frozenset()
 
     def add(self, pod: PodInfo, node: str) -> None:
         """Nominate the pod to `node` in place of any earlier nomination."""
@@ -101,6 +102,17 @@ class Nominator:
     def nominated_pods_for_node(self, node: str) -> list[PodInfo]:
         """Return the pods nominated to `node`, in order of nomination."""
         return list(self._pods_on.get(node, {}).values())
+
+    def counted_pods_for_node(self, node: str) -> list[PodInfo]:
+        """Return those of `nominated_pods_for_node` that keep their room from others: all that are not set aside."""
+        return [pod for uid, pod in self._pods_on.get(node, {}).items() if uid not in self._aside]
+
+    def set_aside(self, uids: Collection[str]) -> None:
+        """Have the pods with these UIDs, and no others, keep no room: they are placed together, or it is over."""
+        moved = self._aside.symmetric_difference(uids)
+        self._aside = frozenset(uids)
+        for node in filter(None, map(self._node_of.get, moved) if self._node_of else ()):
+            self._changed.append(node)
 
     def nominated_node(self, uid: str) -> str | None:
         """Return the node the pod is nominated to, if any."""

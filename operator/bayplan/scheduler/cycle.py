@@ -73,6 +73,18 @@ class SchedulingCycle:
             self.forget(pod, framework)
             raise
 
+    @contextmanager
+    def placed_together(self, pods: Iterable[PodInfo]) -> Iterator[None]:
+        """Have pods of one round keep no room from each other by their nominations; the round takes them one by one.
+
+        Upstream: scheduling_queue.go nominatedPodToInfo, which knows nothing of what popped pods ask for.
+        """
+        self._nominator.set_aside({pod.uid for pod in pods})
+        try:
+            yield
+        finally:
+            self._nominator.set_aside(())
+
     def schedule_member(self, pod: PodInfo, framework: Framework, within: Rows | None = None) -> Decision:
         """As `schedule` for one pod of a group, for which no room is made by itself: no PostFilter plugin is run.
 

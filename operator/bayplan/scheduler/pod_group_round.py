@@ -193,10 +193,15 @@ class PodGroupRound:
 
     def _attempt(self, waiting: Sequence[QueuedPodInfo], within: Rows | None) -> Trial:
         """Try all members on the rows `within`, or on all; what is placed stays held, whatever comes of it."""
-        tried = self._tried = []
+        self._tried = []
         verdict = self._infeasible(len(waiting))
         if verdict:
-            return Shortfall(f"{UNSCHEDULABLE}, {verdict}", tried, waiting)
+            return Shortfall(f"{UNSCHEDULABLE}, {verdict}", self._tried, waiting)
+        with self.cycle.placed_together(each.pod_info for each in waiting):
+            return (yield from self._try_all(waiting, within))
+
+    def _try_all(self, waiting: Sequence[QueuedPodInfo], within: Rows | None) -> Trial:
+        tried = self._tried
         for number, queued in enumerate(waiting, 1):
             # Somebody else may have bound it since the round began.
             if not self._is_skipped(queued):
