@@ -172,6 +172,13 @@ async def test_a_pod_that_waits_for_a_lost_bind_to_expire_is_bound_once_admissio
     assert (scene.count("POST"), scene.bound_to()) == (4, "n1")
 
 
+async def test_a_pod_that_waits_for_a_lost_bind_to_expire_is_bound_once_the_server_has_no_error_any_more(scene):
+    scene.fail(Refuse(504, "Timeout"))
+    scene.fail(Refuse(500, "InternalError"), times=2)
+    assert await scene.bind() is BindResult.BOUND
+    assert (scene.count("POST"), scene.bound_to()) == (4, "n1")
+
+
 async def test_a_bind_that_admission_refuses_after_one_was_lost_fails_after_a_few_posts(scene):
     scene.fail(Refuse(504, "Timeout"))
     scene.fail(Refuse(500, "InternalError", message=WEBHOOK), times=100)

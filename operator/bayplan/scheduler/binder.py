@@ -60,8 +60,8 @@ class Binder:
 
     The caller keeps the assumption until `bind` returns. What admission refuses has failed for certain; after any other
     error of the API server the pod is read, and has failed if it is unbound. A lost answer never counts as a failure:
-    the pod is read until that is clear, and posted again a few times if it is still unbound, whether admission refuses
-    that or not. This is safe because the API server binds a UID once. Before a bind is given up, the last post without
+    the pod is read until that is clear, and posted again a few times if it is still unbound, whatever error answers
+    that. This is safe because the API server binds a UID once. Before a bind is given up, the last post without
     an answer is too old to take effect: an API server ends a request after `request_timeout`, its --request-timeout,
     which is a minute unless set otherwise.
     `confirmed_node` gives the node a watch has shown the pod of a UID on, None before. `timeout` is how long an answer
@@ -103,7 +103,8 @@ class Binder:
             result = await self._settle(binding, _FIRST_PAUSE_SECONDS * 2**post)
             if result is not BindResult.REFUSED:
                 return result
-            if outcome.answered:
+            if outcome.answered and self.clock() >= open_until:
+                # With one before that may land, the pod keeps its node all the same.
                 break
         else:
             problem = f"still unbound after {_MAX_POSTS} attempts: {problem}"
