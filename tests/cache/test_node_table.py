@@ -45,7 +45,8 @@ def test_a_node_that_cannot_be_read_changes_nothing(table):
 
 
 def test_the_row_of_a_node_that_went_is_free_and_its_pods_are_handed_back(table):
-    row = table.set_node(make_node("a"))
+    row, reader = table.set_node(make_node("a")), SlowReader()
+    table.pods_changed.readers.add(reader)
     pods = [make_pod_info(name, uid=name, cpu=cpu) for name, cpu in (("p", "1"), ("q", "9e18"))]
     for pod in pods:
         table.add_pod(pod, row)
