@@ -183,11 +183,10 @@ class NominatedRound:
     def _filter_together(self, pod: PodInfo) -> None:
         """Filter rows whose nominated pods or whose usage changed, all with their nominated pods added."""
         change = self._nominated_rows.follow()
-        nominated_pods = self.nominated.nominated_pods()
         reading_usage = self._plain.by_reads[Reads.USAGE]
         if self._fresh or change.everything:
             self._forget(np.flatnonzero(self.blocked))
-            rows = nominated_pods.rows
+            rows = self.nominated.nominated_pods().rows
             self._state = {}
             for pre_filter in self._pre.belonging_to([plugin for _, plugin in reading_usage]):
                 pre_filter.pre_filter(self._state, pod, self.nominated.table)
@@ -204,7 +203,8 @@ class NominatedRound:
             self._changed = ROWS
             for index, plugin in reading_usage:
                 self.codes[index, rows] = plugin.filter(self._state, pod, self.nominated.table, rows)
-        if self._reading_cluster and len(nominated_pods.rows):
+        # Asked for only here: with hundreds of nominations sorting them takes as long as filtering a changed row.
+        if self._reading_cluster and len((nominated_pods := self.nominated.nominated_pods()).rows):
             rows = nominated_pods.rows
             for index, reading_all in self._reading_cluster:
                 self.codes[index, rows] = reading_all.filter_with_nominated(
@@ -230,8 +230,12 @@ class NominatedRound:
         if row is None or row not in self.nominated.pods:
             return
         self._own_row = row
-        if not self._one_at_a_time:
+        if self._one_at_a_time:
+            return
+        if self.nominated.others(row, pod):
             self._filter_row(self._single_node(pod), pod, row)
+        else:
+            self._forget(np.array([row], dtype=np.intp))
 
     def _filter_row(self, filters: SingleNodeFilters, pod: PodInfo, row: int) -> None:
         self._changed = ROWS
