@@ -20,7 +20,8 @@ FEW_ROWS: Final = 8
 # In Python 3.11 naming an enum's member takes longer than all the rest of a comparison.
 _SUCCESS: Final = int(Code.SUCCESS)
 _ERROR: Final = int(Code.ERROR)
-_RunOnFew = Callable[[CycleState, PodInfo, NodeTable, Sequence[int]], list[int]]
+RunOnFew = Callable[[CycleState, PodInfo, NodeTable, Sequence[int]], list[int]]
+"""Gives the code or the score of each of a few existing rows."""
 
 
 class FewRowsFilters:
@@ -34,10 +35,10 @@ class FewRowsFilters:
         feasible: NDArray[np.bool_],
         calls: PluginCalls,
     ) -> None:
-        self._filters: list[tuple[int, _RunOnFew]] = []
-        self._measured: list[tuple[int, _RunOnFew]] = []
+        self._filters: list[tuple[int, RunOnFew]] = []
+        self._measured: list[tuple[int, RunOnFew]] = []
         for index, plugin in numbered:
-            few = plugin.filter_few if isinstance(plugin, FewRowsFilterPlugin) else _on_few(plugin.filter)
+            few = few_filter(plugin)
             self._filters.append((index, few))
             self._measured.append((index, calls.measured("filter", plugin.name, few)))
         self._calls = calls
@@ -73,8 +74,8 @@ class FewRowsScores:
 
     def __init__(self, entries: Sequence[RawScore], calls: PluginCalls) -> None:
         self._entries = entries
-        self._scores: list[tuple[RawScore, _RunOnFew]] = []
-        self._measured: list[tuple[RawScore, _RunOnFew]] = []
+        self._scores: list[tuple[RawScore, RunOnFew]] = []
+        self._measured: list[tuple[RawScore, RunOnFew]] = []
         for entry in entries:
             plugin = entry.plugin
             if entry.reads is Reads.USAGE:
@@ -116,6 +117,11 @@ class FewRowsScores:
             totals[row] = total if feasible[row] else NOT_FEASIBLE
 
 
-def _on_few(run: Callable[[CycleState, PodInfo, NodeTable, Rows], NDArray[Any]]) -> _RunOnFew:
+def few_filter(plugin: FilterPlugin) -> RunOnFew:
+    """What asks a filter about few rows; whoever looks at a row by itself relies on it."""
+    return plugin.filter_few if isinstance(plugin, FewRowsFilterPlugin) else _on_few(plugin.filter)
+
+
+def _on_few(run: Callable[[CycleState, PodInfo, NodeTable, Rows], NDArray[Any]]) -> RunOnFew:
     """What runs a filter or a score that has no shortcut on few rows."""
     return lambda state, pod, nodes, rows: run(state, pod, nodes, np.array(rows, dtype=np.intp)).tolist()

@@ -1,3 +1,5 @@
+from unittest.mock import patch
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_node, make_pod_info
@@ -6,6 +8,8 @@ from tests.reference.filters import Host
 from tests.reference.preemption import choices, fits
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.evaluation.few_rows import FEW_ROWS
+from bayplan.plugins.preemption import on_columns
 from bayplan.scheduler.decision import FitError, Placement
 
 NODES = ["n0", "n1", "n2", "n3"]
@@ -56,8 +60,17 @@ nominations = st.lists(st.tuples(st.sampled_from(NODES), incoming("first")), max
 
 
 @settings(max_examples=120)
-@given(placed_pods(), budgets(), st.lists(st.integers(1, 4), min_size=4, max_size=4), incoming(), nominations)
-def test_node_and_victims_are_those_of_the_plain_reference(pods, pdbs, sizes, pod, nominated):
+@given(
+    placed_pods(),
+    budgets(),
+    st.lists(st.integers(1, 4), min_size=4, max_size=4),
+    incoming(),
+    nominations,
+    st.sampled_from([0, FEW_ROWS]),
+)
+def test_node_and_victims_are_those_of_the_plain_reference(  # noqa: PLR0917  what hypothesis draws
+    pods, pdbs, sizes, pod, nominated, few_rows
+):
     nodes = [make_node(name, cpu=str(size), pods=4) for name, size in zip(NODES, sizes, strict=True)]
     world = World(*nodes, *(each.pod for each in pods), *pdbs)
     beside: dict[str, list[PodInfo]] = {}
@@ -69,7 +82,8 @@ def test_node_and_victims_are_those_of_the_plain_reference(pods, pdbs, sizes, po
     hosts = [
         Host(node, tuple(each for each in pods if each.pod.spec.node_name == node.metadata.name)) for node in nodes
     ]
-    outcome = world.schedule(pod)
+    with patch.object(on_columns, "FEW_ROWS", few_rows):
+        outcome = world.schedule(pod)
     open_hosts = [
         host.name
         for host in hosts

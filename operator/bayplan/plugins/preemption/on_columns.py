@@ -13,6 +13,7 @@ from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.recently_used import RecentlyUsed
 from bayplan.cache.scratch_table import ScratchTable
+from bayplan.evaluation.few_rows import FEW_ROWS, few_filter
 from bayplan.framework.interface import CycleState, FilterPlugin, Rejections, SignPlugin
 from bayplan.framework.status import Reads
 from bayplan.plugins.preemption.victims import Budgets, LowerPriorityPods, VictimSelection, importance
@@ -178,8 +179,10 @@ class ColumnVictimSelector:
         rows = [row for row in rows if row in self._screened]
         selections = {row: kept for row in rows if (kept := self._kept.get(row, self._added(row))) is not None}
         new = [VictimSelection(row) for row in rows if row not in selections]
-        if new:
+        if len(new) > FEW_ROWS:
             self._reprieve(new, np.array([each.row for each in new], dtype=np.intp))
+        else:
+            self._reprieve_one_by_one(new)
         for each in new:
             selections[each.row] = each
             self._kept.put(each, self._added(each.row))
@@ -218,6 +221,29 @@ class ColumnVictimSelector:
         for selection, (violating, _) in zip(selections, split, strict=True):
             if violating:
                 selection.victims.sort(key=importance)
+
+    def _reprieve_one_by_one(self, selections: Sequence[VictimSelection]) -> None:
+        """As `_reprieve`, in plain integers: mostly one row has changed since the last pod of this kind."""
+        state, pod, scratch = self._state, self.pod, self.scratch
+        filters = [few_filter(plugin) for plugin in self._reads_usage] if selections else []
+        for selection in selections:
+            rows = (selection.row,)
+            violating, others = self.budgets.split_by_violation(self.lower.victims[selection.row])
+            for step, victim in enumerate([*violating, *others]):
+                self._count(victim, selection.row, 1)
+                if any(run(state, pod, scratch, rows)[0] for run in filters):
+                    self._count(victim, selection.row, -1)
+                    selection.victims.append(victim)
+                    selection.violations += step < len(violating)
+            if violating:
+                selection.victims.sort(key=importance)
+
+    def _count(self, victim: PodInfo, row: int, sign: int) -> None:
+        requested = self.scratch.requested
+        for name, amount in victim.placed.amounts.items():
+            if name in requested:
+                requested[name][row] += sign * amount
+        self.scratch.pod_count[row] += sign
 
     def _fit(self, rows: Rows) -> Fits:
         fits = np.ones(len(rows), dtype=np.bool_)
