@@ -52,6 +52,15 @@ class Scene:
     def has(self, number):
         return self.kept.get((1, number, None)) is not None
 
+    def drop(self, number):
+        """As after a plugin that raised."""
+        self.kept.get((1, number, None)).is_whole = False
+        assert not self.has(number)
+
+
+def fail(*_):
+    raise RuntimeError("half way")
+
 
 MANY_RULES = [make_term(f"pool In v{index}") for index in range(500)]
 VERY_MANY_RULES = 4 * MANY_RULES
@@ -141,7 +150,7 @@ def test_of_shapes_with_very_many_rules_the_newest_is_kept_and_ousts_no_ordinary
         assert scene.has(number)
     assert len(scene.kept) == 11
     assert all(scene.has(number) for number in range(10))
-    scene.kept.forget(1, 1019)
+    scene.drop(1019)
     scene.put(1020, used=False, node_affinity=VERY_MANY_RULES)
     assert scene.has(1020)
 
@@ -152,11 +161,11 @@ def test_two_are_kept_however_large_they_are():
     assert [scene.has(number) for number in range(5)] == [False, False, False, True, True]
 
 
-def test_what_was_forgotten_counts_no_more():
+def test_what_was_dropped_counts_no_more():
     scene = Scene()
     scene.put(*range(5))
     for number in range(5):
-        scene.kept.forget(1, number)
+        scene.drop(number)
     assert (len(scene.kept), scene.kept.measure()) == (0, 0)
 
 
@@ -168,17 +177,20 @@ def test_a_table_that_grew_makes_all_start_over_so_none_is_kept():
     assert scene.kept.measure() == 0
 
 
-def test_a_shape_is_forgotten_whatever_nominations_it_saw():
+def test_one_that_a_plugin_left_half_way_is_dropped_and_no_other():
     scene = Scene()
     pod = make_pod_info(cpu="1")
     nominations = Nominations(scene.cache.nodes, scene.nominator, scene.kept.forget_nominated)
     scene.nominator.add(make_pod_info("nominated", priority=9), "n0")
     seen = nominations.respected_by(pod)
-    for key in ((1, "shape", None), (1, "shape", seen), (2, "shape", None)):
+    keys = [(1, "shape", None), (1, "shape", seen), (2, "shape", None)]
+    for key in keys:
         scene.kept.put(key, Evaluation(scene.framework, scene.cache.nodes, nominations, key[2]), pod)
-    scene.kept.forget(1, "shape")
-    assert [scene.kept.get(key) for key in ((1, "shape", None), (1, "shape", seen))] == [None, None]
-    assert scene.kept.get((2, "shape", None)) is not None
+    (fit,) = [each for each in scene.framework.filters if each.name == "NodeResourcesFit"]
+    fit.filter = fail
+    with pytest.raises(RuntimeError):
+        scene.kept.get(keys[1]).refresh(pod)
+    assert [scene.kept.get(key) is not None for key in keys] == [True, False, True]
 
 
 def test_a_large_pod_holds_no_nominations_that_are_gone_and_that_nobody_asked_for_of_late():

@@ -3,7 +3,6 @@
 import gc
 from weakref import ref
 
-from tests.builders import make_pod_info
 from tests.scheduler.test_measures import Scene
 
 from bayplan.scheduler.attempt import Failed, Reserved
@@ -30,13 +29,17 @@ def test_a_rejection_is_heard_of_before_the_pod_is_back_in_the_queue():
     assert heard == [(failed.fit_error, -1, None)]
 
 
-def test_what_raises_there_fails_the_attempt_and_the_pods_after_it_are_evaluated_anew():
+def test_what_raises_in_scores_asked_for_there_fails_the_attempt_and_the_pods_after_it_are_evaluated_anew():
     evaluations = []
+
+    def fail(*_):
+        raise RuntimeError("no reader of it")
 
     def decided(made):
         evaluations.append(made.evaluation)
         if made.pod.name == "b":
-            raise RuntimeError("no reader of it")
+            made.evaluation.scored.each = fail
+            made.evaluation.scores(made.pod, made.found)
 
     scene = deciding(decided)
     attempts = [scene.attempt(name, cpu="1") for name in "abc"]
@@ -52,7 +55,8 @@ def test_a_reserved_pod_keeps_no_evaluation_in_memory():
     reserved = scene.attempt("a", cpu="1")
     gc.disable()
     try:
-        scene.runner.cycle.forget(make_pod_info("like-it", cpu="1"), scene.framework)
+        found[0]().is_whole = False
+        scene.attempt("like-it", cpu="1")
         assert reserved.placement.node_name
         assert found[0]() is None
     finally:

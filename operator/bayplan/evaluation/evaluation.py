@@ -228,6 +228,8 @@ class Evaluation:
         self._unscored_rows = 0
         self._feasible_anywhere = False
         """Whether any row may have become feasible, or not feasible, since the last `totals`."""
+        self.is_whole = True
+        """Whether all that it says is of one time: not once a plugin raised, before all had been asked."""
 
     @property
     def nbytes(self) -> int:
@@ -238,6 +240,7 @@ class Evaluation:
 
     def refresh(self, pod: PodInfo) -> None:
         """Bring the feasible set up to date with the node table."""
+        self.is_whole = False
         change = self._follower.follow()
         self._feasible_anywhere |= self._filter(pod, change) == ANYWHERE
         if change.everything or len(change.usage):
@@ -246,6 +249,7 @@ class Evaluation:
                 self._unscored, self._unscored_rows = [EVERYTHING], _UNSCORED_ROWS
             else:
                 self._unscored.append(change)
+        self.is_whole = True
 
     @property
     def suitable(self) -> NDArray[np.bool_]:
@@ -265,7 +269,10 @@ class Evaluation:
         unscored, anywhere = self._unscored, self._feasible_anywhere
         self._unscored, self._unscored_rows, self._feasible_anywhere = [], 0, False
         change = unscored[0] if len(unscored) == 1 else _together(unscored)
-        return self.scored.refresh(pod, change, self.feasible, anywhere=anywhere)
+        self.is_whole = False
+        found = self.scored.refresh(pod, change, self.feasible, anywhere=anywhere)
+        self.is_whole = True
+        return found
 
     def scores(self, pod: PodInfo, rows: Rows) -> dict[str, Scores]:
         """Each plugin's normalised, weighted scores if exactly `rows` were the feasible nodes, `(rows,) int64` each.
@@ -273,12 +280,18 @@ class Evaluation:
         For a sampled search, where normalisation sees only the sample, and for explanations.
         """
         self.totals(pod)
-        return self.scored.each(pod, rows)
+        self.is_whole = False
+        found = self.scored.each(pod, rows)
+        self.is_whole = True
+        return found
 
     def scores_at(self, pod: PodInfo, row: int, rows: Rows | None = None) -> dict[str, int]:
         """What `scores` gives one of `rows`, or of all feasible ones."""
         self.totals(pod)
-        return self.scored.at(pod, row, np.flatnonzero(self.feasible) if rows is None else rows)
+        self.is_whole = False
+        found = self.scored.at(pod, row, np.flatnonzero(self.feasible) if rows is None else rows)
+        self.is_whole = True
+        return found
 
     def totals_of(self, pod: PodInfo, rows: Rows) -> NDArray[np.int64]:
         """The sums of `scores`, `(rows,) int64`."""

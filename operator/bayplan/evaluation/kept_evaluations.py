@@ -84,9 +84,12 @@ class KeptEvaluations:
         return self._total + sum(self._table_bytes.values())
 
     def get(self, key: Key) -> Evaluation | None:
-        """The evaluation under `key`, now the most recently used one."""
+        """The evaluation under `key`, now the most recently used one; one that is not whole is dropped."""
         kept = self._kept.get(key)
         if kept is None:
+            return None
+        if not kept.evaluation.is_whole:
+            self._drop([key])
             return None
         if kept is self._last:
             return kept.evaluation
@@ -116,10 +119,6 @@ class KeptEvaluations:
         if nominated is not None and nominated not in self._table_bytes:
             self._table_bytes[nominated] = nominated.nbytes
         self._shrink()
-
-    def forget(self, framework: int, signature: Hashable) -> None:
-        """Drop what is kept for a shape, whatever nominations it saw."""
-        self._drop([key for key in self._kept if key[:2] == (framework, signature)])
 
     def forget_nominated(self, nominated: NominatedTable) -> None:
         """Drop what is kept for pods that saw these nominations, which are gone."""

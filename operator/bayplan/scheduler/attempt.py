@@ -182,7 +182,7 @@ class AttemptRunner:
             if self.metrics is not None:
                 self.metrics.algorithm_seconds.observe(self.clock() - attempt.started)
             if self.decided is not None:
-                self.cycle.tell(self.decided, decision)
+                self.decided(decision)
             outcome = decision.outcome
             return self._no_fit(attempt, outcome) if isinstance(outcome, FitError) else self._reserve(attempt, outcome)
         except Exception as error:  # noqa: BLE001  as in `run`

@@ -63,15 +63,10 @@ class SchedulingCycle:
         rows, and where a profile limits the search, from where the last one ended; a node that comes takes the row of
         one that left.
         """
-        # As `_forgetting`, which takes a while to enter, for the one call that is made for every pod.
-        try:
-            evaluation, decision = self._place(pod, framework)
-            if decision is not None:
-                return decision
-            return Decision(pod, framework, self._nodes, evaluation, self._fit_error(pod, framework, evaluation))
-        except Exception:
-            self.forget(pod, framework)
-            raise
+        evaluation, decision = self._place(pod, framework)
+        if decision is not None:
+            return decision
+        return Decision(pod, framework, self._nodes, evaluation, self._fit_error(pod, framework, evaluation))
 
     @contextmanager
     def placed_together(self, pods: Iterable[PodInfo]) -> Iterator[None]:
@@ -90,43 +85,27 @@ class SchedulingCycle:
 
         It looks only at the rows `within`, if given, which are existing nodes in growing order.
         """
-        with self._forgetting(pod, framework):
-            evaluation, decision = self._place(pod, framework, within)
-            if decision is None:
-                diagnosis = evaluation.verdicts.diagnose(
-                    pod, with_reasons=self._tells_reasons, within=within, tried=self._nominated_row(pod)
-                )
-                decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis))
-            return decision
+        evaluation, decision = self._place(pod, framework, within)
+        if decision is None:
+            diagnosis = evaluation.verdicts.diagnose(
+                pod, with_reasons=self._tells_reasons, within=within, tried=self._nominated_row(pod)
+            )
+            decision = Decision(pod, framework, self._nodes, evaluation, FitError(diagnosis))
+        return decision
 
     def suitable(self, pod: PodInfo, framework: Framework) -> NDArray[np.bool_]:
         """Which rows the pod may find room on, whatever is placed before it, `(capacity,) bool`."""
-        with self._forgetting(pod, framework):
-            return self._evaluation(pod, framework).suitable
+        return self._evaluation(pod, framework).suitable
 
     def fits(self, pod: PodInfo, framework: Framework, node_name: str) -> bool:
         """Whether the pod passes the filters on this node now."""
         row = self._nodes.row(node_name)
-        with self._forgetting(pod, framework):
-            return row is not None and bool(self._evaluation(pod, framework).feasible[row])
+        return row is not None and bool(self._evaluation(pod, framework).feasible[row])
 
     def looks_at_one_node(self, pod: PodInfo, framework: Framework) -> bool:
         """Whether pods elsewhere say nothing about whether the pod passes on a node."""
-        with self._forgetting(pod, framework):
-            filters = self._evaluation(pod, framework).pre_filters.filters
-            return all(each.traits.reads is not Reads.CLUSTER for each in filters)
-
-    def tell(self, decided: Callable[[Decision], None], decision: Decision) -> None:
-        """Have `decided` read a decision; what it raises may be a plugin's, in the middle of scores it asked for."""
-        try:
-            decided(decision)
-        except Exception:
-            self.forget(decision.pod, decision.framework)
-            raise
-
-    def forget(self, pod: PodInfo, framework: Framework) -> None:
-        """Forget the pod's evaluation, as a plugin raised half way: it is left behind the table."""
-        self._evaluations.forget(id(framework), framework.signature(pod))
+        filters = self._evaluation(pod, framework).pre_filters.filters
+        return all(each.traits.reads is not Reads.CLUSTER for each in filters)
 
     def release_unused(self) -> None:
         """Let go of what no pod needed since the last call and that holds pods, which may be gone.
@@ -145,14 +124,13 @@ class SchedulingCycle:
 
     def feasible_nodes(self, pod: PodInfo, framework: Framework) -> list[str]:
         """The nodes that pass the filters now, as many as percentageOfNodesToScore requires."""
-        with self._forgetting(pod, framework):
-            started = perf_counter()
-            evaluation = self._evaluation(pod, framework)
-            search = self._search_of(framework)
-            sampled = None if search is None else search.find(evaluation, framework)
-            rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
-            self._report_filter(len(rows) > 0, framework, evaluation, started)
-            return [self._nodes.names[row] for row in rows.tolist()]
+        started = perf_counter()
+        evaluation = self._evaluation(pod, framework)
+        search = self._search_of(framework)
+        sampled = None if search is None else search.find(evaluation, framework)
+        rows = np.flatnonzero(evaluation.feasible) if sampled is None else sampled
+        self._report_filter(len(rows) > 0, framework, evaluation, started)
+        return [self._nodes.names[row] for row in rows.tolist()]
 
     def choose(
         self, pod: PodInfo, framework: Framework, names: Sequence[str], extra: Mapping[str, int]
@@ -161,39 +139,29 @@ class SchedulingCycle:
 
         Among nodes with the same total the first of `names` wins, which are in the order of the search.
         """
-        with self._forgetting(pod, framework):
-            started = perf_counter()
-            evaluation = self._evaluation(pod, framework)
-            known = {row: name for name in names if (row := self._nodes.row(name)) is not None}
-            rows = np.array([row for row in known if evaluation.feasible[row]], dtype=np.intp)
-            if not len(rows):
-                return None
-            if len(rows) == 1:
-                row, totals = int(rows[0]), None
-                placement = Placement(known[row], None, 1, evaluation.state.copy(), Unscored.ONLY_NODE)
-            else:
-                totals = evaluation.totals_of(pod, rows)
-                totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
-                best = int(totals.argmax())
-                row = int(rows[best])
-                self._report_score(framework, evaluation, started)
-                placement = Placement(known[row], int(totals[best]), len(rows), evaluation.state.copy())
-            return Decision(pod, framework, self._nodes, evaluation, placement, row, rows, totals)
+        started = perf_counter()
+        evaluation = self._evaluation(pod, framework)
+        known = {row: name for name in names if (row := self._nodes.row(name)) is not None}
+        rows = np.array([row for row in known if evaluation.feasible[row]], dtype=np.intp)
+        if not len(rows):
+            return None
+        if len(rows) == 1:
+            row, totals = int(rows[0]), None
+            placement = Placement(known[row], None, 1, evaluation.state.copy(), Unscored.ONLY_NODE)
+        else:
+            totals = evaluation.totals_of(pod, rows)
+            totals += np.array([extra.get(known[row], 0) for row in rows.tolist()], dtype=np.int64)
+            best = int(totals.argmax())
+            row = int(rows[best])
+            self._report_score(framework, evaluation, started)
+            placement = Placement(known[row], int(totals[best]), len(rows), evaluation.state.copy())
+        return Decision(pod, framework, self._nodes, evaluation, placement, row, rows, totals)
 
     def reject(self, pod: PodInfo, framework: Framework, add_rejections: AddRejections | None = None) -> Decision:
         """Why no node is left; `add_rejections` adds those of extenders, if any was called."""
-        with self._forgetting(pod, framework):
-            evaluation = self._evaluation(pod, framework)
-            fit_error = self._fit_error(pod, framework, evaluation, add_rejections)
-            return Decision(pod, framework, self._nodes, evaluation, fit_error)
-
-    @contextmanager
-    def _forgetting(self, pod: PodInfo, framework: Framework) -> Iterator[None]:
-        try:
-            yield
-        except Exception:
-            self.forget(pod, framework)
-            raise
+        evaluation = self._evaluation(pod, framework)
+        fit_error = self._fit_error(pod, framework, evaluation, add_rejections)
+        return Decision(pod, framework, self._nodes, evaluation, fit_error)
 
     def _place(
         self, pod: PodInfo, framework: Framework, within: Rows | None = None

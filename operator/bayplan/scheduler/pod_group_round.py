@@ -263,7 +263,7 @@ class PodGroupRound:
             member.sampled = framework.calls.sampled
             decision = self.cycle.schedule_member(queued.pod_info, framework, within)
             if self.decided is not None:
-                self.cycle.tell(self.decided, decision)
+                self.decided(decision)
             outcome = decision.outcome
             if isinstance(outcome, FitError):
                 member.fit_error, member.message = outcome, outcome.message
