@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.cache.change_log import Rows
-from bayplan.cache.node_table import Column, NodeTable
+from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import is_scalar
 from bayplan.config.types import NodeResourcesBalancedAllocationArgs
@@ -51,53 +51,54 @@ class NodeResourcesBalancedAllocation:
             return np.zeros(len(rows), dtype=np.int64)
         fractions: list[_Fractions] = []
         present: list[NDArray[np.bool_] | None] = []
-        for name in self._resources:
-            wanted = pod.requests.amounts.get(name, 0)
-            taken, column = nodes.requested.get(name), nodes.allocatable.get(name)
-            if name in self._scalars and wanted and (by_devices := self._devices.columns(name)):
-                taken, column = by_devices
-            if column is None or (wanted == 0 and is_scalar(name)):
-                continue
-            allocatable = column[rows]
-            used = np.zeros(len(rows), dtype=np.int64) if taken is None else taken[rows]
+        for column in self._columns(pod, nodes):
+            with_pod, allocatable = column.on(rows)
             # Two lines at once: without the pod, and with it.
-            both = used + np.array(((0,), (wanted,)), dtype=np.int64)
-            if column is nodes.allocatable.get(name) and nodes.all_have(name):
+            both = with_pod - np.array(((column.wanted,), (0,)), dtype=np.int64)
+            if column.everywhere:
                 present.append(None)
             else:
                 present.append(allocatable > 0)
                 allocatable = np.maximum(allocatable, 1)
             fractions.append(np.minimum(both / allocatable, 1.0))
-        without, with_pod = _balance(fractions, present, len(rows))
+        before, after = _balance(fractions, present, len(rows))
         half = MAX_NODE_SCORE // 2
-        scores: Scores = half + (half + with_pod - without) // 2
+        scores: Scores = half + (half + after - before) // 2
         return scores
 
     def score_few(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Sequence[int]) -> list[int]:
         amounts = pod.requests.amounts
         if not any(amounts.get(name, 0) for name in self._resources):
             return [0] * len(rows)
-        columns: list[tuple[Column, Column | None, int]] = []
-        for name in self._resources:
-            wanted = amounts.get(name, 0)
-            taken, column = nodes.requested.get(name), nodes.allocatable.get(name)
-            if name in self._scalars and wanted and (by_devices := self._devices.columns(name)):
-                taken, column = by_devices
-            if column is not None and (wanted or not is_scalar(name)):
-                columns.append((column, taken, wanted))
+        columns = self._columns(pod, nodes)
         half = MAX_NODE_SCORE // 2
         scores: list[int] = []
         for row in rows:
             without: list[float] = []
             with_pod: list[float] = []
-            for column, taken, wanted in columns:
-                # Divided as floats, as numpy does and Python's integers do not.
-                if (allocatable := float(column.item(row))) > 0:
-                    used = 0 if taken is None else taken.item(row)
-                    without.append(min(float(used) / allocatable, 1.0))
-                    with_pod.append(min(float(used + wanted) / allocatable, 1.0))
+            for column in columns:
+                used, allocatable = column.on_row(row)
+                if allocatable > 0:
+                    # Divided as floats, as numpy does and Python's integers do not.
+                    without.append(min(float(used - column.wanted) / float(allocatable), 1.0))
+                    with_pod.append(min(float(used) / float(allocatable), 1.0))
             scores.append(half + (half + _balance_of_row(with_pod) - _balance_of_row(without)) // 2)
         return scores
+
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> list[ResourceColumns]:
+        """Give what counts: what pods request of cpu, memory and the like, and of the others what the pod asks for."""
+        amounts = pod.requests.amounts
+        columns: list[ResourceColumns] = []
+        for name in self._resources:
+            wanted, column = amounts.get(name, 0), nodes.allocatable.get(name)
+            if name in self._scalars and not wanted:
+                continue
+            if name in self._scalars and (by_devices := self._devices.columns(name)):
+                columns.append(ResourceColumns(name, by_devices[0], wanted, by_devices[1], False, 1))
+            elif column is not None:
+                taken, everywhere = nodes.requested.get(name), nodes.all_have(name)
+                columns.append(ResourceColumns(name, taken, wanted, column, everywhere, 1))
+        return columns
 
 
 def _balance_of_row(fractions: Sequence[float]) -> int:

@@ -57,19 +57,13 @@ def resource_scores(
     """
     scores: list[ResourceScore] = []
     scorer = Scorer(strategy)
-    for resource in strategy.resources:
-        columns = resource_columns([resource], pod, nodes, devices=devices)
-        for column in columns:
-            after, allocatable = column.on_row(row)
-            if allocatable <= 0:
-                continue
-            (score,) = scorer.score_few(columns, [row])
-            of_ten = points_of_ten(strategy.shape, columns, [row])[0] if strategy.shape else None
-            before = after - column.wanted
-            asked = pod.requests.amounts.get(resource.name, 0) + int(nodes.taken(resource.name)[row])
-            assumed = max(after - asked, 0)
-            amounts = before, after, allocatable
-            scores.append(ResourceScore(resource.name, *amounts, score, column.weight, of_ten, assumed))
+    for column in resource_columns(strategy.resources, pod, nodes, devices=devices):
+        after, allocatable = column.on_row(row)
+        if allocatable > 0:
+            (score,) = scorer.score_few([column], [row])
+            of_ten = points_of_ten(strategy.shape, [column], [row])[0] if strategy.shape else None
+            asked = pod.requests.amounts.get(column.name, 0) + int(nodes.taken(column.name)[row])
+            scores.append(column.told(row, score, of_ten, assumed=max(after - asked, 0)))
     return scores
 
 

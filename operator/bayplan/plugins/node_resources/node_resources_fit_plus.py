@@ -1,6 +1,6 @@
 """NodeResourcesFitPlus: for each resource that the pod asks for, prefer full or empty nodes."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import ClassVar
 
 import numpy as np
@@ -33,10 +33,10 @@ class NodeResourcesFitPlus:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         total = np.zeros(len(rows), dtype=np.int64)
-        for name, column in self._columns(pod, nodes):
+        for column in self._columns(pod, nodes):
             after, allocatable = column.on(rows)
             share = np.minimum(after, allocatable)
-            share = allocatable - share if name in self._least else share
+            share = allocatable - share if column.name in self._least else share
             total += column.weight * (share * MAX_NODE_SCORE // np.maximum(allocatable, 1))
         # Also what no node has counts: kept scores must not depend on other nodes.
         weights = sum(each.weight for each in self._resources if pod.requests.amounts.get(each.name, 0))
@@ -44,18 +44,14 @@ class NodeResourcesFitPlus:
 
     def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
         scores: list[ResourceScore] = []
-        for name, column in self._columns(pod, nodes):
+        for column in self._columns(pod, nodes):
             after, allocatable = column.on_row(row)
-            if allocatable <= 0:
-                continue
-            share = min(after, allocatable)
-            share = allocatable - share if name in self._least else share
-            score = share * MAX_NODE_SCORE // allocatable
-            scores.append(ResourceScore(name, after - column.wanted, after, allocatable, score, column.weight))
+            if allocatable > 0:
+                share = min(after, allocatable)
+                share = allocatable - share if column.name in self._least else share
+                scores.append(column.told(row, share * MAX_NODE_SCORE // allocatable))
         return scores
 
-    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[tuple[str, ResourceColumns]]:
-        for each in self._resources:
-            if pod.requests.amounts.get(each.name, 0):
-                for column in resource_columns([each], pod, nodes):
-                    yield each.name, column
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> list[ResourceColumns]:
+        asked = [each for each in self._resources if pod.requests.amounts.get(each.name, 0)]
+        return resource_columns(asked, pod, nodes)

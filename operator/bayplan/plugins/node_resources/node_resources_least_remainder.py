@@ -1,6 +1,6 @@
 """NodeResourcesLeastRemainder: prefer the node on which the pod leaves least, in absolute amounts."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import ClassVar, Final
 
 import numpy as np
@@ -9,10 +9,10 @@ from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.config.bayplan_args import NodeResourcesLeastRemainderArgs, WeightedResource
+from bayplan.config.bayplan_args import NodeResourcesLeastRemainderArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, ResourceScore, Traits
-from bayplan.plugins.node_resources.resource_scoring import resource_columns, what_counts
+from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, resource_columns, what_counts
 
 SHARE_BITS: Final = 20
 """A share of the largest node is told in 2**20 parts."""
@@ -25,11 +25,11 @@ class LargestAmounts(NodeView):
 
     def __init__(self, nodes: NodeTable, names: tuple[str, ...]) -> None:
         super().__init__(nodes)
-        self._names = names
+        self.names = names
         self.amounts: tuple[int, ...] = (0,) * len(names)
 
     def _read_all(self) -> None:
-        self.amounts = tuple(int(self._nodes.offered(name).max()) for name in self._names)
+        self.amounts = tuple(int(self._nodes.offered(name).max()) for name in self.names)
 
 
 def part_of_largest(largest: int, amounts: Scores) -> Scores:
@@ -62,28 +62,27 @@ class NodeResourcesLeastRemainder:
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         total = np.zeros(len(rows), dtype=np.int64)
-        for resource, largest in zip(self._resources, self._largest.amounts, strict=True):
-            total += resource.weight * self._remaining(resource, largest, pod, nodes, rows)
+        for column, largest in self._columns(pod, nodes):
+            total += column.weight * _remaining(column, largest, rows)
         mean = total // sum(each.weight for each in self._resources)
         return np.sqrt(mean).astype(np.int64)
 
     def resource_scores(self, pod: PodInfo, nodes: NodeTable, row: int) -> list[ResourceScore]:
         scores: list[ResourceScore] = []
-        for resource, largest in zip(self._resources, self._largest.amounts, strict=True):
-            for column in resource_columns([resource], pod, nodes, asked_only=False):
-                after, allocatable = column.on_row(row)
-                if allocatable > 0:
-                    left = int(self._remaining(resource, largest, pod, nodes, np.array([row]))[0])
-                    score = MAX_NODE_SCORE - (MAX_NODE_SCORE * left >> SHARE_BITS)
-                    amounts = after - column.wanted, after, allocatable
-                    scores.append(ResourceScore(resource.name, *amounts, score, resource.weight))
+        for column, largest in self._columns(pod, nodes):
+            if column.allocatable.item(row) > 0:
+                left = int(_remaining(column, largest, np.array([row]))[0])
+                scores.append(column.told(row, MAX_NODE_SCORE - (MAX_NODE_SCORE * left >> SHARE_BITS)))
         return scores
 
-    @staticmethod
-    def _remaining(resource: WeightedResource, largest: int, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
-        """What remains of a resource as a share of the largest node's, `(rows,) int64` in 0..2**20."""
-        left = np.zeros(len(rows), dtype=np.int64)
-        for column in resource_columns([resource], pod, nodes, asked_only=False):
-            after, allocatable = column.on(rows)
-            left += part_of_largest(largest, np.maximum(allocatable - after, 0))
-        return left
+    def _columns(self, pod: PodInfo, nodes: NodeTable) -> Iterator[tuple[ResourceColumns, int]]:
+        """Give each resource that some node has, and how much of it the node has that has most."""
+        largest = dict(zip(self._largest.names, self._largest.amounts, strict=True))
+        for column in resource_columns(self._resources, pod, nodes, asked_only=False):
+            yield column, largest[column.name]
+
+
+def _remaining(column: ResourceColumns, largest: int, rows: Rows) -> Scores:
+    """What remains of a resource as a share of the largest node's, `(rows,) int64` in 0..2**20."""
+    after, allocatable = column.on(rows)
+    return part_of_largest(largest, np.maximum(allocatable - after, 0))

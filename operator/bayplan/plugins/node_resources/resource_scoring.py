@@ -15,6 +15,7 @@ from bayplan.cache.resources import CPU, MEMORY, PODS, is_scalar
 from bayplan.config.bayplan_args import WeightedResource
 from bayplan.config.types import ResourceSpec, ScoringStrategy, ScoringStrategyType, UtilizationShapePoint
 from bayplan.framework.interface import MAX_NODE_SCORE, Scores
+from bayplan.framework.status import ResourceScore
 from bayplan.plugins.node_resources.device_amounts import DeviceAmounts
 
 _Amounts = NDArray[np.int64]
@@ -27,6 +28,7 @@ class ResourceColumns(msgspec.Struct, frozen=True):
     `everywhere` promises that no node lacks the resource, which saves guarding the division.
     """
 
+    name: str
     taken: Column | None
     wanted: int
     allocatable: Column
@@ -42,6 +44,11 @@ class ResourceColumns(msgspec.Struct, frozen=True):
         """Return what would be taken with the pod on one row, and what it has."""
         used = self.wanted if self.taken is None else self.taken.item(row) + self.wanted
         return used, self.allocatable.item(row)
+
+    def told(self, row: int, score: int, of_ten: int | None = None, assumed: int = 0) -> ResourceScore:
+        """Return what it adds to the score of a row, for explanations; the row has some of it, which scores `score`."""
+        after, allocatable = self.on_row(row)
+        return ResourceScore(self.name, after - self.wanted, after, allocatable, score, self.weight, of_ten, assumed)
 
 
 def what_counts(pod: PodInfo, resources: Sequence[WeightedResource]) -> Hashable:
@@ -69,7 +76,7 @@ def resource_columns(
     columns: list[ResourceColumns] = []
     requests = pod.requests
     for resource in resources:
-        name = resource.name
+        name, weight = resource.name, resource.weight
         taken: Column | None
         if name == CPU:
             taken, wanted = nodes.non_zero_cpu, requests.scoring_cpu
@@ -80,12 +87,12 @@ def resource_columns(
             if asked_only and wanted == 0 and is_scalar(name):
                 continue
             if devices is not None and (counted := devices.columns(name)) is not None:
-                columns.append(ResourceColumns(counted[0], min(wanted, MAX_AMOUNT), counted[1], False, resource.weight))
+                columns.append(ResourceColumns(name, counted[0], min(wanted, MAX_AMOUNT), counted[1], False, weight))
                 continue
         column = nodes.allocatable.get(name) if name != PODS else None
         if column is not None:
             everywhere = nodes.all_have(name)
-            columns.append(ResourceColumns(taken, min(wanted, MAX_AMOUNT), column, everywhere, resource.weight))
+            columns.append(ResourceColumns(name, taken, min(wanted, MAX_AMOUNT), column, everywhere, weight))
     return columns
 
 
