@@ -11,7 +11,7 @@ from bayplan.explain.changes import helpful_changes
 from bayplan.explain.explanation import Eviction, Explanation, NodeScore, PluginScore
 from bayplan.explain.node_groups import MOST_GROUPS, NodeOrder, RejectedNodes
 from bayplan.framework.causes import listed
-from bayplan.framework.interface import Scores
+from bayplan.framework.interface import NotedScorePlugin, PointsOfTenPlugin, ResourceScorePlugin, Scores
 from bayplan.framework.runtime import WeightedScore
 from bayplan.framework.status import Diagnosis
 from bayplan.scheduler.decision import Decision, FitError
@@ -103,18 +103,16 @@ def compared_scores(decision: Decision) -> tuple[NodeScore, NodeScore | None]:
 def _plugin_score(
     decision: Decision, entry: WeightedScore, weighted: int, row: int, is_everywhere: bool
 ) -> PluginScore:
-    name, weight, framework = entry.plugin.name, entry.weight, decision.framework
+    plugin, weight = entry.plugin, entry.weight
     pod, nodes = decision.pod, decision.nodes
-    of_ten, resources = framework.points_of_ten.get(name), framework.resource_scores.get(name)
-    noted = framework.noted_scores.get(name)
-    points = () if of_ten is None else of_ten.points_of_ten(pod, nodes, [row])
+    points = plugin.points_of_ten(pod, nodes, [row]) if isinstance(plugin, PointsOfTenPlugin) else ()
     return PluginScore(
-        name,
+        plugin.name,
         weighted // weight,
         weight,
         weighted,
         of_ten=points[0] if points else None,
-        resources=() if resources is None else tuple(resources.resource_scores(pod, nodes, row)),
+        resources=tuple(plugin.resource_scores(pod, nodes, row)) if isinstance(plugin, ResourceScorePlugin) else (),
         everywhere=is_everywhere,
-        note=UNSET if noted is None else noted.score_note(pod),
+        note=plugin.score_note(pod) if isinstance(plugin, NotedScorePlugin) else UNSET,
     )

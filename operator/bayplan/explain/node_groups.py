@@ -12,6 +12,7 @@ from bayplan.cache.node_table import NodeTable
 from bayplan.evaluation.evaluation import FilterRejection
 from bayplan.explain.explanation import NodeGroup
 from bayplan.framework.causes import LISTED, Cause, Detail, Listed, Pinned, listed, same_for_all, told
+from bayplan.framework.interface import DetailedFilterPlugin
 from bayplan.scheduler.decision import Decision
 from bayplan.shown_text import natural_key
 
@@ -82,11 +83,10 @@ class RejectedNodes:
 
     def details(self, rejection: FilterRejection) -> list[Detail]:
         """Return the causes of the rejection; in the filter's own words where it has no better."""
-        decision, is_plain = self.decision, rejection.is_plain
-        teller = decision.framework.detailed_filters.get(rejection.plugin.name) if is_plain else None
+        decision, is_plain, plugin = self.decision, rejection.is_plain, rejection.plugin
         details: Iterable[Detail]
-        if teller is not None:
-            details = teller.details(decision.evaluation.state, decision.pod, decision.nodes, rejection.rows)
+        if is_plain and isinstance(plugin, DetailedFilterPlugin):
+            details = plugin.details(decision.evaluation.state, decision.pod, decision.nodes, rejection.rows)
         else:
             with_nominated = "" if is_plain else ", with the pods nominated there"
             reasons = rejection.reasons(decision.pod)

@@ -7,6 +7,7 @@ import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bayplan.cache.pod_info import PodInfo
+from bayplan.framework.interface import PointsOfTenPlugin
 from bayplan.scheduler.decision import Decision
 
 MAX_REASONS_BYTES: Final = 64 << 20
@@ -62,10 +63,11 @@ def trace_of(decision: Decision) -> Trace:
             for name, score in zip(names, scores.tolist(), strict=True):
                 trace[name].scores[plugin] = score
                 trace[name].score += score
-        for plugin, teller in decision.framework.points_of_ten.items():
+        tellers = [each.plugin for each in decision.framework.scores if isinstance(each.plugin, PointsOfTenPlugin)]
+        for teller in tellers:
             points = teller.points_of_ten(pod, nodes, found.tolist())
             for name, of_ten in zip(names, points, strict=True) if points else ():
-                trace[name].of_ten = {**(trace[name].of_ten or {}), plugin: of_ten}
+                trace[name].of_ten = {**(trace[name].of_ten or {}), teller.name: of_ten}
     return trace
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count
 from time import perf_counter
 from typing import Any
@@ -17,13 +16,10 @@ from bayplan.framework.interface import (
     Binding,
     BindPlugin,
     CycleState,
-    DetailedFilterPlugin,
     EnqueueExtensions,
     FilterPlugin,
-    NotedScorePlugin,
     PermitPlugin,
     Plugin,
-    PointsOfTenPlugin,
     PostBindPlugin,
     PostFilterPlugin,
     PostFilterResult,
@@ -35,7 +31,6 @@ from bayplan.framework.interface import (
     Rejections,
     ReleasesUnused,
     ReservePlugin,
-    ResourceScorePlugin,
     ScorePlugin,
     SignInputsPlugin,
     SignPlugin,
@@ -275,26 +270,6 @@ class Framework:
         """Have every plugin let go of what no pod needed since the last call."""
         for plugin in self._releasing:
             plugin.release_unused()
-
-    @cached_property
-    def detailed_filters(self) -> Mapping[str, DetailedFilterPlugin]:
-        """The filters that tell their reasons with numbers and names, by name; asked for by explanations."""
-        return {plugin.name: plugin for plugin in self.filters if isinstance(plugin, DetailedFilterPlugin)}
-
-    @cached_property
-    def points_of_ten(self) -> Mapping[str, PointsOfTenPlugin]:
-        """The scores that are configured on 0..10, by name; asked for by explanations."""
-        return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, PointsOfTenPlugin)}
-
-    @cached_property
-    def noted_scores(self) -> Mapping[str, NotedScorePlugin]:
-        """The scores that have something to say of a pod, by name; asked for by explanations."""
-        return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, NotedScorePlugin)}
-
-    @cached_property
-    def resource_scores(self) -> Mapping[str, ResourceScorePlugin]:
-        """The scores that are made up of scores of resources, by name; asked for by explanations."""
-        return {each.plugin.name: each.plugin for each in self.scores if isinstance(each.plugin, ResourceScorePlugin)}
 
     def registrations(self) -> dict[str, Sequence[EventRegistration]]:
         """Which cluster events each plugin wants its rejected pods to be woken by."""
