@@ -2,6 +2,7 @@ import pytest
 from tests.builders import make_pod_info
 from tests.queue.scene import info
 
+from bayplan.cache.change_log import KeyFollower
 from bayplan.framework.nominator import Nominator
 
 
@@ -75,14 +76,15 @@ def test_pods_see_nominations_of_their_own_priority_and_above(nominator):
 def test_readers_are_told_which_nodes_changed(nominator):
     pod = make_pod_info(uid="a")
     nominator.add(pod, "n1")
-    position = nominator.position
-    assert nominator.changed_since(position) == set()
+    reader, late = (KeyFollower(nominator.changes, nominator.nodes()) for _ in range(2))
+    assert set(reader.follow(())) == {"n1"}
+    assert set(reader.follow(())) == set()
     nominator.add(pod, "n2")
-    assert nominator.changed_since(position) == {"n1", "n2"}
+    assert set(reader.follow(())) == {"n1", "n2"}
+    late.follow(())
     for _ in range(10_000):
         nominator.refresh(pod)
-    assert nominator.changed_since(position) is None
-    assert nominator.changed_since(nominator.position - 1) == {"n2"}
+    assert set(late.follow(["n0"])) == {"n0", "n2"}
 
 
 def test_the_oldest_nomination_that_lasts_has_its_age():

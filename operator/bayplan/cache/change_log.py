@@ -1,6 +1,6 @@
 """What changed in a collection, and since when, so that nobody reads again what stayed the same."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from weakref import WeakSet
@@ -131,18 +131,26 @@ class KeyLog(_Log[str]):
 
 
 class KeyFollower:
-    """One reader's position in a log of keys; its first look is at everything that was ever logged."""
+    """One reader's position in a log of keys; its first look is at everything that was ever logged.
 
-    __slots__ = ("_log", "_position")
+    `there` follows the keys of all objects that there are.
+    """
 
-    def __init__(self, log: KeyLog) -> None:
+    __slots__ = ("_log", "_position", "_there")
+
+    def __init__(self, log: KeyLog, there: Collection[str]) -> None:
         self._log = log
+        self._there = there
         self._position = 0
 
-    def follow(self) -> list[str] | None:
-        """The distinct keys that changed since the last call, in order; None if that is not known any more."""
+    def follow(self, known: Iterable[str]) -> Collection[str]:
+        """The distinct keys that changed since the last call, in order.
+
+        If that is not known any more, they are all of those that the reader has `known` and all that there are.
+        """
         position, self._position = self._position, self._log.position
-        return self._log.since(position)
+        keys = self._log.since(position)
+        return dict.fromkeys([*known, *self._there]) if keys is None else keys
 
 
 class ChangeLog(_Log[int]):

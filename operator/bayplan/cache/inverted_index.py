@@ -21,6 +21,14 @@ class InvertedIndex(Generic[K, V]):
         """Return the holders of a key in the order they came, not to be written to."""
         return self._holders.get(key, {})
 
+    def keys(self) -> Collection[K]:
+        """Return all keys that anybody holds, not to be written to."""
+        return self._holders.keys()
+
+    def holders(self) -> Collection[V]:
+        """Return all who hold a key, not to be written to."""
+        return self._keys_of.keys()
+
     def keys_of(self, holder: V) -> Collection[K]:
         """Return the keys that a holder holds."""
         return self._keys_of.get(holder, ())

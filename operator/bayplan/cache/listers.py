@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from bayplan.api.meta_objects import ObjectMeta, key_of
-from bayplan.cache.change_log import KeyLog
+from bayplan.cache.change_log import KeyFollower, KeyLog
 
 
 class NamedObject(Protocol):
@@ -49,6 +49,10 @@ class Lister(Generic[T]):
     def in_namespace(self, namespace: str) -> Collection[T]:
         """The objects of one namespace, in the order they came."""
         return self._by_namespace.get(namespace, {}).values()
+
+    def follower(self) -> KeyFollower:
+        """A new reader's position in `changes`."""
+        return KeyFollower(self.changes, self.objects)
 
     def set(self, obj: T) -> None:
         """Take in a new or changed object."""

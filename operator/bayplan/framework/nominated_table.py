@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from bayplan.api.quantity import QuantityError
-from bayplan.cache.change_log import Rows
+from bayplan.cache.change_log import KeyFollower, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES, ScratchTable
@@ -42,7 +42,7 @@ class NominatedTable:
         """The added pods by row, in order of nomination; rows without any are left out."""
         self._nominator = nominator
         self._priority = priority
-        self._position = -1
+        self._changes = KeyFollower(nominator.changes, nominator.nodes())
         self._added: dict[int, tuple[PodInfo, ...]] = {}
         self._nominated_pods: NominatedPods | None = None
         self._nodes_at = -1
@@ -52,19 +52,16 @@ class NominatedTable:
     def follow(self) -> None:
         """Bring the table up to date with nodes, pods and nominations."""
         self.is_used = True
-        at, self._position = self._position, self._nominator.position
-        changed = self._nominator.changed_since(at)
+        changed = self._changes.follow(self.table.names[row] for row in self.pods)
         rows = self.table.follow()
-        if rows is None or changed is None:
-            self.table.restore(np.fromiter(self.pods, dtype=np.intp, count=len(self.pods)))
+        if rows is None:
             self.pods.clear()
             self._added.clear()
             self._nominated_pods = None
-            for name in self._nominator.nodes():
-                self._nominate(self.table.row(name))
-            return
-        for row in rows.tolist():
-            self._nominate(row)
+            changed = self._nominator.nodes()
+        else:
+            for row in rows.tolist():
+                self._nominate(row)
         found = (self.table.row(name) for name in changed)
         stale = np.array([row for row in found if row is not None], dtype=np.intp)
         self.table.restore(stale)
@@ -103,10 +100,8 @@ class NominatedTable:
         """The pods nominated to a row other than `pod` itself."""
         return [each for each in self.pods.get(row, ()) if each.uid != pod.uid]
 
-    def _nominate(self, row: int | None) -> None:
+    def _nominate(self, row: int) -> None:
         """Add the pods nominated to a row that is as in the node table."""
-        if row is None:
-            return
         pods = [
             pod
             for pod in self._nominator.counted_pods_for_node(self.table.names[row])

@@ -91,7 +91,7 @@ class Nominator:
         return None if since is None else self._clock() - since
 
     def nodes(self) -> Collection[str]:
-        """Return the names of the nodes that any pod is nominated to; they need not exist."""
+        """Return the names of the nodes that any pod is nominated to, as a set that follows; they need not exist."""
         return self._pods_on.keys()
 
     def get(self, uid: str) -> PodInfo | None:
@@ -133,14 +133,9 @@ class Nominator:
         return min((each for each in others if each >= priority), default=None)
 
     @property
-    def position(self) -> int:
-        """Where the list of changes ends now, for `changed_since`."""
-        return self._changed.position
-
-    def changed_since(self, position: int) -> set[str] | None:
-        """Return the nodes whose nominations changed after `position`; None if that is not known any more."""
-        nodes = self._changed.since(position)
-        return None if nodes is None else set(nodes)
+    def changes(self) -> KeyLog:
+        """The log of the nodes whose nominations changed."""
+        return self._changed
 
     def _forget_priority(self, priority: int) -> None:
         self._priorities[priority] -= 1

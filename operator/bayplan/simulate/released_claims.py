@@ -7,7 +7,6 @@ from msgspec import structs
 from bayplan.api.claim_objects import ResourceClaim, ResourceClaimStatus
 from bayplan.api.meta_objects import controller_of, key_of
 from bayplan.api.storage_objects import PersistentVolumeClaim
-from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.listers import Lister, Listers, NamedObject
 from bayplan.cache.pod_info import PodInfo
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
@@ -71,14 +70,13 @@ class ClaimFollower:
 
     def __init__(self, listers: Listers) -> None:
         self._claims = listers.of(ResourceClaim)
-        self._follower = KeyFollower(self._claims.changes)
+        self._follower = self._claims.follower()
         self._known: dict[str, ResourceClaim] = {}
 
     def follow(self) -> list[tuple[ResourceClaim | None, ResourceClaim | None]]:
         """Return those that changed since the last call."""
-        keys = self._follower.follow()
         changed: list[tuple[ResourceClaim | None, ResourceClaim | None]] = []
-        for key in {**self._known, **self._claims.objects} if keys is None else keys:
+        for key in self._follower.follow(self._known):
             before, now = self._known.pop(key, None), self._claims.get(key)
             if now is not None:
                 self._known[key] = now

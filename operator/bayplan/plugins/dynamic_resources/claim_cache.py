@@ -1,13 +1,11 @@
 """Claims, and which devices they have, as decisions under way will leave them (upstream: dra_manager.go)."""
 
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.meta_objects import is_later_version, key_of
-from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Listers
@@ -40,7 +38,7 @@ class ClaimCache:
         self._slices = listers.of(ResourceSlice)
         self._rules = listers.of(DeviceTaintRule)
         self.classes = listers.of(DeviceClass)
-        self._follower = KeyFollower(self._lister.changes)
+        self._follower = self._lister.follower()
         self._written: dict[str, ResourceClaim] = {}
         self._uids: dict[str, str] = {}
         """Of the claims that are there, by their keys."""
@@ -132,8 +130,7 @@ class ClaimCache:
 
     def follow(self) -> None:
         """Take in what the watch has shown since the last call."""
-        keys: Collection[str] | None = self._follower.follow()
-        for key in {**self._uids, **self._lister.objects} if keys is None else keys:
+        for key in self._follower.follow(self._uids):
             self._observe(key)
 
     def rival(self, claim: ResourceClaim, *, is_ours: bool) -> ResourceClaim | None:

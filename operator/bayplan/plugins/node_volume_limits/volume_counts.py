@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim, StorageClass, VolumeAttachment
-from bayplan.cache.change_log import KeyFollower, Rows
+from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Listers
@@ -60,9 +60,10 @@ class VolumeCounts(UsageView):
         self._claims = listers.of(PersistentVolumeClaim)
         self._volumes = listers.of(PersistentVolume)
         self._attachments = _Attachments(listers)
-        self._changed_claims = KeyFollower(self._claims.changes)
-        self._changed_volumes = KeyFollower(self._volumes.changes)
-        self._changed_classes = KeyFollower(listers.of(StorageClass).changes)
+        self._classes = listers.of(StorageClass)
+        self._changed_claims = self._claims.follower()
+        self._changed_volumes = self._volumes.follower()
+        self._classes_version = 0
         self._by_row: dict[int, _RowVolumes] = {}
         self._rows_using: InvertedIndex[CSIVolume, int] = InvertedIndex()
         self._rows_of_claim: InvertedIndex[str, int] = InvertedIndex()
@@ -108,18 +109,16 @@ class VolumeCounts(UsageView):
             self._set(row, self._on(self._nodes, row))
 
     def _stale_rows(self) -> set[int] | None:
-        """Return the rows whose claims, volumes or attachments changed; None for all."""
-        claims, volumes = self._changed_claims.follow(), self._changed_volumes.follow()
-        node_names = self._attachments.changed_nodes()
-        if self._changed_classes.follow() != [] or claims is None or volumes is None or node_names is None:
-            return None
+        """Return the rows whose claims, volumes or attachments changed; None for all, as a class changed."""
         stale: set[int] = set()
-        for claim in claims:
+        for claim in self._changed_claims.follow(self._rows_of_claim.keys()):
             stale.update(self._rows_of_claim.get(claim))
-        for volume in volumes:
+        for volume in self._changed_volumes.follow(self._rows_of_volume.keys()):
             stale.update(self._rows_of_volume.get(volume))
-        stale.update(row for name in node_names if (row := self._nodes.row(name)) is not None)
-        return stale
+        names = self._attachments.changed_nodes()
+        stale.update(row for name in names if (row := self._nodes.row(name)) is not None)
+        before, self._classes_version = self._classes_version, self._classes.version
+        return stale if before == self._classes_version else None
 
     def _start_over(self) -> None:
         for kept in (self._by_row, self._rows_using, self._rows_of_claim, self._rows_of_volume, self._columns):
@@ -195,22 +194,19 @@ class _Attachments:
 
     def __init__(self, listers: Listers) -> None:
         self._lister = listers.of(VolumeAttachment)
-        self._changes = KeyFollower(self._lister.changes)
+        self._changes = self._lister.follower()
         self._keys_on: InvertedIndex[str, str] = InvertedIndex()
 
     def of_node(self, name: str) -> list[VolumeAttachment]:
         """Return the attachments on a node; `changed_nodes` must have been asked since the last change."""
         return [self._lister.objects[key] for key in self._keys_on.get(name)]
 
-    def changed_nodes(self) -> set[str] | None:
-        """Return the nodes whose attachments changed since the last call; None if all may have."""
-        keys = self._changes.follow()
-        if keys is None:
-            self._keys_on.clear()
+    def changed_nodes(self) -> set[str]:
+        """Return the nodes whose attachments changed since the last call."""
         changed: set[str] = set()
-        for key in self._lister.objects if keys is None else keys:
+        for key in self._changes.follow(self._keys_on.holders()):
             attachment = self._lister.get(key)
             node_names = [] if attachment is None else [attachment.spec.node_name]
             changed.update(self._keys_on.keys_of(key), node_names)
             self._keys_on.set(key, node_names)
-        return None if keys is None else changed
+        return changed

@@ -9,7 +9,6 @@ from bayplan.api.meta_objects import LabelSelector, LabelSelectorRequirement, co
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.api.selectors import Labels, compile_label_selector
 from bayplan.api.workload_objects import ReplicaSet, ReplicationController, Service, StatefulSet
-from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.listers import Lister, Listers
 from bayplan.cache.pod_info import PodInfo
 
@@ -223,17 +222,14 @@ class _SelectingServices:
 
     def __init__(self, services: Lister[Service]) -> None:
         self._services = services
-        self._changes = KeyFollower(services.changes)
+        self._changes = services.follower()
         self._number = count(1)
         self._known: dict[str, dict[str, Mapping[str, str]]] = {}
         self._versions: dict[str, int] = {}
 
     def version_in(self, namespace: str) -> int:
         """Return a number that no other set of selectors of the namespace's services ever had; 0 for none."""
-        keys: Iterable[str] | None = self._changes.follow()
-        if keys is None:
-            keys = {*chain.from_iterable(self._known.values()), *self._services.objects}
-        for key in keys:
+        for key in self._changes.follow(chain.from_iterable(self._known.values())):
             self._read(key)
         return self._versions.get(namespace, 0)
 

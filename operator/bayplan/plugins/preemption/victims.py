@@ -11,7 +11,7 @@ from bayplan.api.meta_objects import key_of
 from bayplan.api.selectors import LabelMatcher, compile_label_selector
 from bayplan.api.workload_objects import PodDisruptionBudget
 from bayplan.cache.affinity_terms import Anchor, anchors, that_may_match
-from bayplan.cache.change_log import KeyFollower, Rows
+from bayplan.cache.change_log import Rows
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.incremental_view import UsageView
 from bayplan.cache.inverted_index import InvertedIndex
@@ -58,7 +58,7 @@ class Budgets:
     def __init__(self, lister: Lister[PodDisruptionBudget], *, as_evicted: bool = False) -> None:
         self._lister = lister
         self._as_evicted = as_evicted
-        self._changes = KeyFollower(lister.changes)
+        self._changes = lister.follower()
         self._version = 0
         self._known: dict[str, _Selected] = {}
         self._by_namespace: dict[str, _Namespace] = {}
@@ -118,11 +118,8 @@ class Budgets:
         return tuple(sorted(found, key=lambda each: each.number))
 
     def _catch_up(self) -> None:
-        keys = self._changes.follow()
-        if keys is None:
-            keys = [*{**self._known, **self._lister.objects}]
         namespaces: dict[str, None] = {}
-        for key in keys:
+        for key in self._changes.follow(self._known):
             known, budget = self._known.get(key), self._lister.get(key)
             if known is not None and budget is not None and _select_alike(known.budget, budget):
                 self._version += not _allow_alike(known.budget, budget)

@@ -1,6 +1,5 @@
 """The space that CSI drivers publish for new volumes, by node (upstream: binder.go hasEnoughCapacity)."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,7 +8,6 @@ import numpy as np
 from bayplan.api.meta_objects import LabelSelector, Quantity
 from bayplan.api.quantity import QuantityError, value
 from bayplan.api.storage_objects import CSIStorageCapacity
-from bayplan.cache.change_log import KeyFollower
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import LabelColumn
@@ -62,7 +60,7 @@ class StorageCapacities(NodeView):
         super().__init__(nodes)
         self._topology = topology
         self._lister = listers.of(CSIStorageCapacity)
-        self._changes = KeyFollower(self._lister.changes)
+        self._changes = self._lister.follower()
         self._known: dict[str, _Capacity] = {}
         self._classes: dict[str, _ClassCapacities] = {}
 
@@ -78,12 +76,7 @@ class StorageCapacities(NodeView):
 
     def _catch_up(self) -> None:
         self.catch_up()
-        keys: Iterable[str] | None = self._changes.follow()
-        if keys is None:
-            self._known.clear()
-            self._classes.clear()
-            keys = self._lister.objects
-        for key in keys:
+        for key in self._changes.follow(self._known):
             old, new = self._known.pop(key, None), _read(self._lister.get(key))
             if old is not None:
                 capacities = self._classes[old.class_name]

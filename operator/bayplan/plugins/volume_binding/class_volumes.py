@@ -249,8 +249,8 @@ class VolumesByClass:
 
     def __init__(self, volumes: AssumeCache[PersistentVolume]) -> None:
         self._volumes = volumes
-        self._listed = KeyFollower(volumes.lister.changes)
-        self._assumed = KeyFollower(volumes.changes)
+        self._listed = volumes.lister.follower()
+        self._assumed = KeyFollower(volumes.changes, volumes.lister.objects)
         self._classes: dict[str, ClassVolumes] = {}
         self._known: dict[str, tuple[str, str]] = {}
         """The class and the UID of each volume, by name."""
@@ -261,11 +261,7 @@ class VolumesByClass:
         return self._classes.get(class_name) or ClassVolumes()
 
     def _catch_up(self) -> None:
-        listed, assumed = self._listed.follow(), self._assumed.follow()
-        if listed is None or assumed is None:
-            self._classes.clear()
-            self._known.clear()
-            listed, assumed = list(self._volumes.lister.objects), []
+        listed, assumed = (each.follow(self._known) for each in (self._listed, self._assumed))
         for name in dict.fromkeys([*listed, *assumed]):
             self._update(name)
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bayplan.api.storage_objects import CSINode
-from bayplan.cache.change_log import KeyFollower, Rows
+from bayplan.cache.change_log import Rows
 from bayplan.cache.incremental_view import NodeView
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_table import Column, NodeTable
@@ -32,7 +32,7 @@ class CSINodeColumns(NodeView):
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         super().__init__(nodes)
         self._csi_nodes = listers.of(CSINode)
-        self._changes = KeyFollower(self._csi_nodes.changes)
+        self._changes = self._csi_nodes.follower()
         self._columns: RecentlyUsed[tuple[_Read, str], NDArray[Any]] = RecentlyUsed(_KEPT_COLUMNS)
 
     def limits(self, driver: str) -> Column:
@@ -65,12 +65,8 @@ class CSINodeColumns(NodeView):
 
     def _catch_up(self) -> None:
         self.catch_up()
-        names = self._changes.follow()
-        if names is None:
-            self._read_all()
-        else:
-            rows = (self._nodes.row(name) for name in names)
-            self._read(np.array([row for row in rows if row is not None], dtype=np.intp))
+        rows = (self._nodes.row(name) for name in self._changes.follow(self._nodes.names))
+        self._read(np.array([row for row in rows if row is not None], dtype=np.intp))
 
     def _read_all(self) -> None:
         self._columns.clear()
