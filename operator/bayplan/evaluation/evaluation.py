@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import EVERYTHING, NOTHING, RowChange, RowFollower, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
+from bayplan.evaluation.filter_round import FilterRound
 from bayplan.evaluation.nominated_round import NominatedRound
-from bayplan.evaluation.pre_filters import PreFilters, not_satisfied
+from bayplan.evaluation.pre_filters import ANYWHERE, PreFilters, not_satisfied
 from bayplan.evaluation.score_totals import ScoreTotals
 from bayplan.framework.interface import CycleState, FilterPlugin, HoldsArrays, Rejections, Scores
 from bayplan.framework.nominated_table import NominatedTable, Nominations
@@ -307,16 +307,12 @@ class Evaluation:
         others be filtered, or by other filters.
         """
         plain, nominated = self._plain, self._nominated
-        anew = change.everything
-        changed: int = UNCHANGED
-        if anew or not self.pre_filters.rerun_and_compare(pod):
-            anew |= self.pre_filters.run(pod, anew=anew)
-            changed = ROWS
+        changed = self.pre_filters.refresh(pod, anew=change.everything)
+        anew = changed == ANYWHERE
         if anew:
             plain.start_over()
             if nominated is not None:
                 nominated.start_over()
-            changed = ANYWHERE
         if self.pre_filters.rejection is None:
             found = plain.refresh(pod, change, anew=anew)
             if nominated is not None:

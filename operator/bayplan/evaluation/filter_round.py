@@ -1,7 +1,6 @@
 """The plain round of filters: each is run again where what it reads changed, and its codes are kept."""
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +9,7 @@ from bayplan.cache.change_log import RowChange, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
-from bayplan.evaluation.pre_filters import PreFilters
+from bayplan.evaluation.pre_filters import ANYWHERE, ROWS, UNCHANGED, PreFilters
 from bayplan.framework.interface import CycleState, FilterPlugin
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Code, Codes, Reads, Reason
@@ -24,14 +23,6 @@ NumberedFilters = Sequence[tuple[int, FilterPlugin]]
 
 class FilterError(RuntimeError):
     """A filter could not answer about a node, which leaves the pod's cycle without an outcome."""
-
-
-UNCHANGED: Final = 0
-"""What a refresh returns that changed no row's verdict."""
-ROWS: Final = 1
-"""What it returns when only rows that the table's logs name may have another verdict; any row's reason may differ."""
-ANYWHERE: Final = 2
-"""What it returns when any row may have become feasible or not."""
 
 
 class FilterRound:

@@ -9,7 +9,8 @@ from bayplan.cache.change_log import RowFollower, Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.scratch_table import ScratchTable
-from bayplan.evaluation.filter_round import ANYWHERE, ROWS, UNCHANGED, FilterRound
+from bayplan.evaluation.filter_round import FilterRound
+from bayplan.evaluation.pre_filters import ANYWHERE, ROWS, UNCHANGED
 from bayplan.framework.interface import CycleState, FilterPlugin, NominatedFilterPlugin, PreFilterPlugin
 from bayplan.framework.nominated_table import NominatedTable, Nominations
 from bayplan.framework.status import Code, Reads, Reason, Status

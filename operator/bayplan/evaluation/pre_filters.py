@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from time import perf_counter
+from typing import Final
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
@@ -10,6 +11,13 @@ from bayplan.framework.plugin_calls import label_of
 from bayplan.framework.runtime import Framework
 from bayplan.framework.status import SUCCESS, Code, Status
 from bayplan.metrics.instruments import Count
+
+UNCHANGED: Final = 0
+"""What a refresh returns that changed no row's verdict."""
+ROWS: Final = 1
+"""What it returns when only rows that the table's logs name may have another verdict; any row's reason may differ."""
+ANYWHERE: Final = 2
+"""What it returns when any row may have become feasible or not."""
 
 
 class PreFilters:
@@ -35,36 +43,33 @@ class PreFilters:
         self.narrowed_to: frozenset[str] | None = None
         self.narrowed_by: list[str] = []
 
-    def rerun_and_compare(self, pod: PodInfo) -> bool:
-        """Run again the plugins whose result may differ in every cycle; return whether all are as before.
+    def refresh(self, pod: PodInfo, *, anew: bool) -> int:
+        """Run the plugins that may say something else now, all if `anew`.
 
-        It stops at the first that differs; `run` asks that one again.
+        They may reject the pod, narrow the search, or switch their filter off. Returns UNCHANGED where all say what
+        they said before, ROWS where one does not, and ANYWHERE where every row must be filtered again for it.
         """
-        calls, results, started = self._calls, self._results, 0.0
-        if calls.observed:
-            started = perf_counter()
-        for plugin in calls.each(self._every_cycle):
-            before = results[plugin.name]
+        calls, differs = self._calls, anew
+        started = perf_counter() if calls.observed else 0.0
+        for plugin in () if anew else calls.each(self._every_cycle):
+            before = self._results[plugin.name]
             result = plugin.pre_filter(self._state, pod, self._nodes)
             if result is not before and result != before:
-                return False
-        if calls.observed and self._every_cycle:
+                # It is asked again with those behind it.
+                differs = True
+                break
+        changed: int = UNCHANGED
+        if differs:
+            changed = ANYWHERE if self._run(pod, anew=anew) or anew else ROWS
+        if calls.observed and (differs or self._every_cycle):
             calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
-        return True
-
-    def run(self, pod: PodInfo, *, anew: bool) -> bool:
-        """Run the plugins: they may reject the pod, narrow the search, or switch their filter off.
-
-        Unless `anew`, the results of those that do not read the cluster are taken from last time. True if the outcome
-        differs from last time, so that every row must be filtered again.
-        """
-        started = perf_counter()
-        differs = self._run(pod, anew=anew)
-        if self._calls.observed:
-            self._calls.report_within("PreFilter", label_of(self.rejection or SUCCESS), started)
-        return differs
+        return changed
 
     def _run(self, pod: PodInfo, *, anew: bool) -> bool:
+        """Ask the plugins, unless `anew` only those that read the cluster; True if what follows is another than before.
+
+        What the others said last time stands.
+        """
         before = (self.rejection, self.narrowed_to, self.filters)
         self.rejection = None
         self.narrowed_to = None
