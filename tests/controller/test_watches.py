@@ -19,6 +19,7 @@ from bayplan.api.workload_objects import ReplicaSet
 from bayplan.cache.cache import Cache
 from bayplan.controller.watches import STALE_SECONDS, Watches
 from bayplan.framework.status import SUCCESS
+from bayplan.groups.pod_groups import PodGroups
 from bayplan.queue.queue_settings import QueueProfile, QueueSettings
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.server.health import HealthChecks
@@ -63,6 +64,10 @@ class Scene:
 
 def watches(url, cache, metrics=None, wake=lambda: None, groups=None, **options):
     settings = QueueSettings({"bayplan": QueueProfile(lambda _: SUCCESS, {})})
+    if groups is None:
+        groups = PodGroups(cache)
+    else:
+        options["on_group_gone"] = lambda uid: None
     queue = SchedulingQueue(clock=lambda: 0.0, settings=settings, groups=groups, wake=wake)
     return Watches(
         Credentials(server=url),

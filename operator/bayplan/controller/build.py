@@ -126,7 +126,7 @@ def build(
         metrics=metrics,
         clock=clock,
         afterwards=afterwards,
-        groups=None if is_shadow else PodGroups(cache),
+        groups=PodGroups(cache),
     )
     engine = engines.build(configuration)
     shadow = _shadow(engines, engine, configuration, metrics) if is_shadow else None
@@ -158,7 +158,7 @@ def build(
         scheduler_names=() if is_shadow else names,
         shadow=shadow,
         shared=pending.shared.of,
-        on_group_gone=group_reporter.forget,
+        on_group_gone=None if is_shadow else group_reporter.forget,
         rejection_backoff_seconds=rejection_backoff_seconds,
         make_reflector=partial(make_reflector, contact=contact),
     )

@@ -190,8 +190,8 @@ class Watches:
     first: what their plugins asked for is watched from the start, and nothing else ever. `on_recovered` is called when
     the API server was away and is back, and when the watch of pods had a gap: others may have missed something.
     `on_went_back` is called when a list is older than what was known before. A `shadow` takes nodes and all pods in
-    place of cache and queue. Of a pod on a node what `shared` returns is kept. Pod groups of both kinds are watched
-    wherever they are served, if the queue takes any.
+    place of cache and queue. Of a pod on a node what `shared` returns is kept. With `on_group_gone`, which receives
+    the UID of a pod group that is gone, groups of both kinds are watched wherever they are served.
     """
 
     def __init__(
@@ -208,7 +208,7 @@ class Watches:
         rejection_backoff_seconds: float = 0.0,
         shadow: Shadow | None = None,
         shared: Callable[[Pod], Pod] = lambda pod: pod,
-        on_group_gone: Callable[[str], None] = lambda uid: None,
+        on_group_gone: Callable[[str], None] | None = None,
         timing: WatchTiming = CLIENT_GO,
         make_reflector: Callable[..., Reflector[Any]] = Reflector,
         clock: Callable[[], float] = time.monotonic,
@@ -247,9 +247,9 @@ class Watches:
             ),
             *map(look_up, map(resource_of, cache.listers.wanted())),
         ]
-        if queue.groups is not None:
+        if on_group_gone is not None:
             for resource in (POD_GROUPS, CRD_POD_GROUPS):
-                of_source = PodGroupEvents(queue, queue.groups, GroupSource(resource.api_version), on_group_gone)
+                of_source = PodGroupEvents(queue, GroupSource(resource.api_version), on_group_gone)
                 name = f"{resource.plural}.{resource.group}"
                 self._watches.append(watch(resource, of_source, name=name))
         if scheduler_names:

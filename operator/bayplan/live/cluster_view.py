@@ -148,11 +148,11 @@ class ClusterCopy:
     """
 
     def __init__(
-        self, cache: Cache, nominator: Nominator, configuration: SchedulerConfiguration, groups: PodGroups | None
+        self, cache: Cache, nominator: Nominator, configuration: SchedulerConfiguration, groups: PodGroups
     ) -> None:
         self.configuration = configuration
-        self.groups = [] if groups is None else [*groups]
-        self.served = [source for source in GroupSource if groups is not None and groups.is_served(source)]
+        self.groups = [*groups]
+        self.served = [source for source in GroupSource if groups.is_served(source)]
         self.moment = time.time()
         self._snapshot = CacheSnapshot(cache)
         self._nominated: list[tuple[PodInfo, str]] = [

@@ -105,7 +105,7 @@ def explanation_answer(
     cycle, frameworks = engine_of(copy, cache, nominator, profile)
     framework = frameworks[profile]
     asked = _anew(pod)
-    key = None if groups is None or found.node is not None else groups.of(pod)
+    key = None if found.node is not None else groups.of(pod)
     # Of a pod that waits with its group, room is made by the group or not at all.
     outcome: Outcome | None = None
     try:
@@ -124,7 +124,7 @@ def explanation_answer(
     else:
         rejectors = sorted(outcome.diagnosis.rejector_plugins) if isinstance(outcome, FitError) else []
     group = None
-    if groups is not None and key is not None:
+    if key is not None:
         members = waiting.members_of(key)
         unplaced = [_anew(each) for each in members if each.pod.spec.scheduler_name in frameworks]
         unplaced = [each for each in unplaced if cache.node_of(each.uid) is None]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from bayplan.api.workload_objects import Namespace, PodDisruptionBudget
+from bayplan.cache.cache import Cache
 from bayplan.cache.listers import Listers
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
@@ -80,8 +81,8 @@ class Handle:
     """Seconds since the epoch."""
     gates: FeatureGates = DEFAULT_FEATURE_GATES
     """Which features of kube-scheduler are on."""
-    groups: PodGroups | None = None
-    """The pod groups, where pods are grouped."""
+    groups: PodGroups = field(default_factory=lambda: PodGroups(Cache()))
+    """The pod groups."""
     calls: PluginCalls = field(default_factory=lambda: PluginCalls(""))
     """Receives what the profile's plugins count."""
 
@@ -130,7 +131,12 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
         calls=handle.calls,
     ),
     DefaultPreemption: lambda args, handle: DefaultPreemption(
-        args, handle.nodes, handle.listers.of(PodDisruptionBudget), handle.nominator, handle.clock, groups=handle.groups
+        args,
+        handle.nodes,
+        handle.listers.of(PodDisruptionBudget),
+        handle.nominator,
+        handle.clock,
+        groups=handle.groups,
     ),
     NodeResourcesBalancedAllocation: lambda args, handle: (
         ResultingBalance(args)
@@ -192,7 +198,7 @@ def build_frameworks(
         afterwards,
         clock=clock,
         gates=configuration.feature_gates,
-        groups=groups,
+        groups=PodGroups(Cache()) if groups is None else groups,
     )
     configuration = leave_to_extenders(configuration)
     outside = load_out_of_tree(configuration, IN_TREE.keys(), handle)

@@ -26,7 +26,7 @@ class QueuedGroups:
     are in flight, one by one, and in none of these.
     """
 
-    groups: PodGroups | None
+    groups: PodGroups
     sub_queues: SubQueues
     fail: Callable[[QueuedEntity, bool], None]
     next_sequence: Callable[[], int]
@@ -47,7 +47,7 @@ class QueuedGroups:
 
     def key_of(self, pod: PodInfo) -> PodGroupKey | None:
         """Return the group that the pod is a member of; None for an ordinary pod."""
-        return None if self.groups is None else self.groups.of(pod)
+        return self.groups.of(pod)
 
     def get(self, uid: str) -> QueuedPodInfo | None:
         """Return a member that waits, which shows where its group stands."""
@@ -98,7 +98,7 @@ class QueuedGroups:
         """Take in a member that is in no sub-queue; a group of its own backs off as it would, if its bind `failed`."""
         self._key_of[queued.uid] = key
         entity = self._entities.get(key)
-        group = None if self.groups is None else self.groups.get(key)
+        group = self.groups.get(key)
         if entity is not None and entity.in_round:
             entity.late[queued.uid] = queued
         elif entity is not None:
@@ -187,14 +187,11 @@ class QueuedGroups:
             first.timestamp,
             first.sequence,
             group=group,
-            placed=self._placed,
+            placed=self.groups.placed,
             preempting=self.preempting,
         )
         self._entities[group.key] = entity
         return entity
-
-    def _placed(self, key: PodGroupKey) -> Mapping[str, PodInfo]:
-        return {} if self.groups is None else self.groups.placed(key)
 
     def _close(self, entity: QueuedPodGroup) -> None:
         if entity.sub_queue is not None:
@@ -300,7 +297,7 @@ class QueuedGroups:
         """
         key, members = entity.group.key, entity.late
         entity.members, entity.late, entity.in_round = {}, {}, False
-        group = None if self.groups is None else self.groups.get(key)
+        group = self.groups.get(key)
         if not members or group is None:
             self._close(entity)
             if members:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass, field
 from itertools import count
 
+from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ClusterEvent
@@ -52,7 +53,7 @@ class SchedulingQueue(QueueContents):
     step: int = sys.maxsize
     metrics: Metrics | None = None
     nominator: Nominator = field(default_factory=Nominator)
-    groups: PodGroups | None = None
+    groups: PodGroups = field(default_factory=lambda: PodGroups(Cache()))
     wake: Callable[[], None] = lambda: None
 
     def __post_init__(self) -> None:
@@ -121,16 +122,14 @@ class SchedulingQueue(QueueContents):
     # Pod groups come and go.
 
     def set_group(self, group: PodGroup) -> None:
-        """Take a pod group that is new or changed; nothing happens without `groups`."""
-        if self.groups is not None:
-            self.groups.set(group)
-            self._groups.set_group(group)
+        """Take a pod group that is new or changed."""
+        self.groups.set(group)
+        self._groups.set_group(group)
 
     def remove_group(self, key: PodGroupKey) -> None:
         """Forget a pod group; its members wait for another of that name, but those of a round under way go on."""
-        if self.groups is not None:
-            self.groups.remove(key)
-            self._groups.remove_group(key)
+        self.groups.remove(key)
+        self._groups.remove_group(key)
 
     def regroup(self) -> None:
         """Have waiting pods be members that were ordinary ones: another kind of group is served."""

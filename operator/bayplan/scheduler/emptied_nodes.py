@@ -29,7 +29,7 @@ class EmptiedNodes:
 
     source: Cache
     priority: int
-    groups: PodGroups | None
+    groups: PodGroups
     nominator: Nominator
     frameworks: Mapping[str, Framework]
     cache: Cache = field(default_factory=Cache, init=False)
@@ -49,8 +49,7 @@ class EmptiedNodes:
     def follow(self) -> Iterator[None]:
         """Take in what changed, and yield now and then; who stops half way makes another one."""
         source, change = self.source.nodes, self._rows.follow()
-        version = 0 if self.groups is None else self.groups.priorities_version
-        objects = change.objects.tolist()
+        version, objects = self.groups.priorities_version, change.objects.tolist()
         is_known = not change.everything and version == self._version
         if not is_known or any(source.names[row] != self.cache.nodes.names[row] for row in objects):
             self._version = version
@@ -92,9 +91,8 @@ class EmptiedNodes:
             self._left_out[row] = len(there) - len(stay)
 
     def _is_below(self, pod: PodInfo) -> bool:
-        key = None if self.groups is None else self.groups.of(pod)
-        group = None if key is None or self.groups is None else self.groups.get(key)
-        return priority_in_group(pod, group) < self.priority
+        key = self.groups.of(pod)
+        return priority_in_group(pod, None if key is None else self.groups.get(key)) < self.priority
 
 
 class KeptEmptiedNodes:
@@ -114,7 +112,7 @@ class KeptEmptiedNodes:
         self,
         source: Cache,
         priority: int,
-        groups: PodGroups | None,
+        groups: PodGroups,
         nominator: Nominator,
         frameworks: Mapping[str, Framework],
     ) -> EmptiedNodes:

@@ -52,7 +52,7 @@ class EngineBuilder:
     metrics: Metrics
     clock: Callable[[], float]
     afterwards: Afterwards
-    groups: PodGroups | None = None
+    groups: PodGroups
     waiting_pods: WaitingPods = field(default_factory=WaitingPods, init=False)
 
     def build(self, configuration: SchedulerConfiguration) -> Engine:

@@ -17,7 +17,7 @@ from bayplan.cache.listers import Lister
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework import cluster_event as events
 from bayplan.framework.cluster_event import ActionType, ClusterEvent, EventResource, cluster_event, node_changes
-from bayplan.groups.pod_groups import PodGroups, read_pod_group
+from bayplan.groups.pod_groups import read_pod_group
 from bayplan.metrics.table import Metrics
 from bayplan.queue.queueing_hints import is_scaled_down, pod_changes
 from bayplan.queue.scheduling_queue import SchedulingQueue
@@ -189,7 +189,6 @@ class PodGroupEvents(Handler[PodGroup]):
     """Keeps the groups of one source, and whether pods are grouped by it at all; `on_gone` receives a group's UID."""
 
     queue: SchedulingQueue
-    groups: PodGroups
     source: GroupSource
     on_gone: Callable[[str], None]
 
@@ -206,7 +205,7 @@ class PodGroupEvents(Handler[PodGroup]):
 
     def on_synced(self) -> None:
         """All groups there were at the start are known, so the API server serves them."""
-        if self.groups.serve(self.source):
+        if self.queue.groups.serve(self.source):
             self.queue.regroup()
             self.queue.wake()
 

@@ -141,8 +141,8 @@ class GroupAttempt:
             if member.placement is not None and self._is_gone(member.queued, held=True):
                 self._round.give_back(member)
                 member.placement = None
-        key, groups = self.queued.group.key, self.attempts.queue.groups
-        group = (None if groups is None else groups.get(key)) or self.queued.group
+        key = self.queued.group.key
+        group = self.attempts.queue.groups.get(key) or self.queued.group
         placed = len(self.attempts.cache.members.of(key))
         if placed >= group.least:
             return result

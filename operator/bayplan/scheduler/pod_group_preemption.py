@@ -51,7 +51,7 @@ class PodGroupPreemption:
     group: PodGroup
     members: Sequence[QueuedPodInfo]
     cache: Cache
-    groups: PodGroups | None
+    groups: PodGroups
     frameworks: Mapping[str, Framework]
     nominator: Nominator
     clock: Callable[[], float]

@@ -49,7 +49,7 @@ class DefaultPreemption:
         nominator: Nominator,
         clock: Callable[[], float],
         *,
-        groups: PodGroups | None = None,
+        groups: PodGroups,
     ) -> None:
         self._args = args
         self._nominator = nominator
@@ -62,7 +62,7 @@ class DefaultPreemption:
         """Who may be evicted."""
         self.budgets = Budgets(budgets, as_evicted=self.strict)
         """The disruption budgets that it minds."""
-        self._dry_run = DryRun(nodes, self.budgets, self.rule, strict=self.strict, groups=groups)
+        self._dry_run = DryRun(nodes, self.budgets, self.rule, groups, strict=self.strict)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Let every pod in: one that preempts is no pod of the queue until its victims have been told to end.

@@ -78,7 +78,7 @@ class NodeVictimSelector:
     lower: LowerPriorityPods
     budgets: Budgets
     scratch: ScratchTable
-    groups: PodGroups | None = None
+    groups: PodGroups
 
     @cached_property
     def _filters(self) -> SingleNodeFilters:
@@ -126,7 +126,7 @@ class NodeVictimSelector:
         A group one of whose pods is spared is none (upstream: framework/preemption/types.go).
         """
         possible = self.lower.victims[row]
-        wholes = [None if self.groups is None else self.groups.evicted_as_one(pod) for pod in possible]
+        wholes = [self.groups.evicted_as_one(pod) for pod in possible]
         if not any(wholes):
             return [_Unit((pod,), (pod,)) for pod in possible]
         units: dict[str, _Unit] = {}
@@ -151,8 +151,8 @@ class DryRun:
     nodes: NodeTable
     budgets: Budgets
     rule: VictimRule
+    groups: PodGroups
     strict: bool = False
-    groups: PodGroups | None = None
 
     def __post_init__(self) -> None:
         self._scratch: ScratchTable | None = None
@@ -191,7 +191,7 @@ class DryRun:
         columns = ColumnVictimSelector(pod, rejections, lower, self.budgets, scratch, self._kept)
         one_node = NodeVictimSelector(pod, rejections, lower, self.budgets, scratch, self.groups)
         on_columns = _can_be_on_columns(rejections, self.nodes, order)
-        if self.groups is not None and (names := self.groups.nodes_of_those_evicted_as_one()):
+        if names := self.groups.nodes_of_those_evicted_as_one():
             on_columns &= ~np.isin(order, [row for name in names if (row := self.nodes.row(name)) is not None])
         screened = order[on_columns]
         try:

@@ -289,7 +289,7 @@ class VictimUnit:
 
 
 def units_below(
-    priority: int, nodes: NodeTable, groups: PodGroups | None, rule: VictimRule, besides: PodGroupKey
+    priority: int, nodes: NodeTable, groups: PodGroups, rule: VictimRule, besides: PodGroupKey
 ) -> Iterator[list[VictimUnit] | None]:
     """Give None now and then, and at last the units of lower priority that have run long enough.
 
@@ -301,8 +301,8 @@ def units_below(
     now = rule.now()
     for number, row in enumerate(nodes.rows().tolist(), 1):
         for pod in nodes.pods[row].values():
-            key = None if groups is None else groups.of(pod)
-            group = None if key is None or groups is None else groups.get(key)
+            key = groups.of(pod)
+            group = None if key is None else groups.get(key)
             own = priority_in_group(pod, group)
             if own >= priority or key == besides:
                 continue
