@@ -1,6 +1,6 @@
 """Objects other than nodes and pods that plugins look up: claims, volumes, services, namespaces."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, Generic, Protocol, TypeVar
 
 from bayplan.api.meta_objects import ObjectMeta, key_of
@@ -16,6 +16,7 @@ class NamedObject(Protocol):
 
 
 T = TypeVar("T", bound=NamedObject)
+S = TypeVar("S")
 
 
 class Lister(Generic[T]):
@@ -80,6 +81,7 @@ class Listers:
 
     def __init__(self) -> None:
         self._listers: dict[type, Lister[Any]] = {}
+        self._shared: dict[object, Any] = {}
 
     def of(self, kind: type[T]) -> Lister[T]:
         """The lister of a kind, such as `api.storage_objects.PersistentVolume`; asking makes the kind wanted."""
@@ -87,6 +89,13 @@ class Listers:
         if lister is None:
             lister = self._listers[kind] = Lister()
         return lister
+
+    def shared(self, make: Callable[["Listers"], S]) -> S:
+        """What `make`, mostly a class, makes of the listers: made once, for plugins of all profiles."""
+        if make not in self._shared:
+            self._shared[make] = make(self)
+        made: S = self._shared[make]
+        return made
 
     def forget(self, kind: type) -> None:
         """Have nobody want a kind any more; whoever has its lister keeps it."""

@@ -124,7 +124,7 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
         args,
         handle.nodes,
         handle.index,
-        ClaimCache.shared(handle.listers),
+        handle.listers.shared(ClaimCache),
         ExtendedResources(handle.listers),
         afterwards=handle.afterwards,
         clock=handle.clock,

@@ -97,7 +97,7 @@ def _claims_of(listers: Listers, pod: PodInfo) -> list[Claim]:
     """What the pod claims of devices, and of volumes that live as long as it does."""
     claims, volume_claims = listers.of(ResourceClaim), listers.of(PersistentVolumeClaim)
     found: list[Claim | None] = [claims.get(f"{pod.namespace}/{name}") for name in claim_names(pod)]
-    found.append(ClaimCache.shared(listers).special_claim(pod.uid))
+    found.append(listers.shared(ClaimCache).special_claim(pod.uid))
     volumes = (each.name for each in claim_references(pod.pod) if each.ephemeral)
     found += (volume_claims.get(f"{pod.namespace}/{name}") for name in volumes)
     return [each for each in found if each is not None]

@@ -157,7 +157,7 @@ def test_a_search_ends_after_the_filter_timeout_if_that_is_less_than_an_attempt_
         DynamicResourcesArgs(filter_timeout=timedelta(milliseconds=milliseconds)),
         nodes,
         NodeIndex(nodes),
-        ClaimCache.shared(listers),
+        listers.shared(ClaimCache),
         ExtendedResources(listers),
         afterwards=lambda exchange: None,
         clock=lambda: 0.0,

@@ -176,7 +176,7 @@ def test_its_devices_are_never_free_while_it_is_written():
     server = MakingServer(world)
 
     def taken():
-        state = ClaimCache.shared(world.cache.listers).state
+        state = world.cache.listers.shared(ClaimCache).state
         assert len(state.usage(("gpu.example.com", "n2"))) == 2
 
     for number in range(1, 5):

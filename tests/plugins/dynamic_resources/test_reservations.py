@@ -303,7 +303,7 @@ def test_what_is_kept_of_claims_goes_with_them():
         perform(world.reserve(pod), server)
         if n % 2:
             world.unreserve(pod)
-    cache = ClaimCache.shared(world.cache.listers)
+    cache = world.cache.listers.shared(ClaimCache)
     assert cache.state.size > 40
     for n in range(40):
         world.claims.delete(f"ns/c{n}")

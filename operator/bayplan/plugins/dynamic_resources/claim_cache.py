@@ -1,7 +1,6 @@
 """Claims, and which devices they have, as decisions under way will leave them (upstream: dra_manager.go)."""
 
 from dataclasses import dataclass, field
-from weakref import WeakKeyDictionary
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
@@ -49,12 +48,6 @@ class ClaimCache:
         """What is decided and not written, by the UID of the claim."""
         self._allocator: Allocator | None = None
         self._made_of = (-1, -1, -1)
-
-    @classmethod
-    def shared(cls, listers: Listers) -> "ClaimCache":
-        """Return the one instance for these listers."""
-        known = _SHARED.get(listers)
-        return _SHARED.setdefault(listers, cls(listers)) if known is None else known
 
     def get(self, key: str) -> ResourceClaim | None:
         """Return the claim as it was written, or as the API server has it."""
@@ -192,6 +185,3 @@ def _shows(claim: ResourceClaim | None, written: ResourceClaim) -> bool:
 
 def _time(claim: ResourceClaim) -> str:
     return (claim.status.allocation and claim.status.allocation.allocation_timestamp) or ""
-
-
-_SHARED: WeakKeyDictionary[Listers, ClaimCache] = WeakKeyDictionary()

@@ -17,7 +17,7 @@ class StrandedDevices:
     """
 
     def __init__(self, listers: Listers) -> None:
-        self._cache = ClaimCache.shared(listers)
+        self._cache = listers.shared(ClaimCache)
         self._known: dict[PoolId, tuple[int, Pool, int]] = {}
 
     def by_driver(self) -> dict[str, float]:

@@ -53,7 +53,7 @@ class DeviceAmounts:
 
     def __init__(self, listers: Listers, nodes: NodeTable, index: NodeIndex) -> None:
         self.extended = ExtendedResources(listers)
-        self._cache = ClaimCache.shared(listers)
+        self._cache = listers.shared(ClaimCache)
         self._nodes = nodes
         self._index = index
         self._counted: dict[str, _Counted] = {}

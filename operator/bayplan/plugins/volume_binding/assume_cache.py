@@ -1,7 +1,6 @@
 """Volumes and claims as they will be once the writes under way arrive (upstream: passive_assume_cache.go)."""
 
 from typing import Generic, TypeVar
-from weakref import WeakKeyDictionary
 
 from bayplan.api.meta_objects import key_of
 from bayplan.api.storage_objects import PersistentVolume, PersistentVolumeClaim
@@ -69,11 +68,3 @@ class AssumeCaches:
     def __init__(self, listers: Listers) -> None:
         self.volumes = AssumeCache(listers.of(PersistentVolume))
         self.claims = AssumeCache(listers.of(PersistentVolumeClaim))
-
-    @classmethod
-    def shared(cls, listers: Listers) -> "AssumeCaches":
-        """Return the one instance for these listers."""
-        return _SHARED.setdefault(listers, cls(listers))
-
-
-_SHARED: WeakKeyDictionary[Listers, AssumeCaches] = WeakKeyDictionary()

@@ -94,7 +94,7 @@ class VolumeBinding:
         self._timeout_seconds = float(args.bind_timeout_seconds)
         self._nodes = nodes
         self._claims = listers.of(PersistentVolumeClaim)
-        self._assumed = AssumeCaches.shared(listers)
+        self._assumed = listers.shared(AssumeCaches)
         self._binder = VolumeBinder(nodes, index, listers, self._assumed)
         self._bindings = BindingCheck(nodes, listers)
         self._reserved: dict[str, PodVolumes] = {}
