@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.recently_used import RecentlyUsed, UsedOfLate
 
 
 def test_a_lower_number_takes_effect_with_the_next_put():
@@ -71,3 +71,17 @@ def test_a_value_larger_than_all_room_pushes_nobody_out():
     assert [key for key, _ in kept.items()] == ["a"]
     kept.put("a", "x" * 11)
     assert (len(kept), kept.size) == (0, 0)
+
+
+def test_what_nobody_asked_for_since_the_last_release_is_let_go_of():
+    kept = UsedOfLate(3)
+    for key in "abcd":
+        kept.put(key, [key])
+    kept.release_unused()
+    assert [key for key, _ in kept.items()] == ["b", "c", "d"]
+    assert (kept.get("c"), kept.get("a")) == (["c"], None)
+    kept.put("e", ["e"])
+    kept.release_unused()
+    assert [key for key, _ in kept.items()] == ["c", "e"]
+    kept.release_unused()
+    assert not kept

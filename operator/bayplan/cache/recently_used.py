@@ -1,7 +1,7 @@
 """Keeps what was used last, up to a number or a size, so that what anybody can make up cannot fill the memory."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, ItemsView
+from collections.abc import Callable, Hashable, ItemsView, ValuesView
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -63,6 +63,10 @@ class RecentlyUsed(Generic[K, V]):
         """All keys and values that are kept, the least recently used first."""
         return self._values.items()
 
+    def values(self) -> ValuesView[V]:
+        """All values that are kept, the least recently used first."""
+        return self._values.values()
+
     def drop(self, key: K) -> None:
         """Keep a value no longer."""
         self._size -= self._size_of(key, self._values.pop(key))
@@ -71,3 +75,31 @@ class RecentlyUsed(Generic[K, V]):
         """Keep nothing."""
         self._values.clear()
         self._size = 0
+
+
+class UsedOfLate(RecentlyUsed[K, V]):
+    """As RecentlyUsed, for values that hold pods, which may be gone: those that nobody needs any more are let go of."""
+
+    __slots__ = ("_used",)
+
+    def __init__(self, keep: int) -> None:
+        super().__init__(keep)
+        # By the ids of values, which stay while these do: keys may be large, and there may be many.
+        self._used: set[int] = set()
+
+    def get(self, key: K) -> V | None:
+        """As in RecentlyUsed."""
+        value = super().get(key)
+        self._used.add(id(value))
+        return value
+
+    def put(self, key: K, value: V) -> V:
+        """As in RecentlyUsed."""
+        self._used.add(id(value))
+        return super().put(key, value)
+
+    def release_unused(self) -> None:
+        """Let go of what was neither asked for nor put since the last call."""
+        for key in [key for key, value in self._values.items() if id(value) not in self._used]:
+            self.drop(key)
+        self._used.clear()

@@ -7,7 +7,7 @@ from typing import Final
 from bayplan.cache.cache import Cache
 from bayplan.cache.change_log import RowFollower
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.recently_used import UsedOfLate
 from bayplan.cache.scratch_table import KEPT_SCRATCH_POD_BYTES
 from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
@@ -102,8 +102,7 @@ class KeptEmptiedNodes:
     """
 
     def __init__(self) -> None:
-        self._kept: RecentlyUsed[int, EmptiedNodes] = RecentlyUsed(_KEPT_PRIORITIES)
-        self._used: set[int] = set()
+        self._kept: UsedOfLate[int, EmptiedNodes] = UsedOfLate(_KEPT_PRIORITIES)
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -126,14 +125,10 @@ class KeptEmptiedNodes:
 
     def give_back(self, emptied: EmptiedNodes) -> None:
         """Keep them for the next group."""
-        self._used.add(emptied.priority)
         self._kept.put(emptied.priority, emptied)
 
     def release_unused(self) -> None:
         """Let go of those that no group needed since the last call: they hold pods that may be gone."""
-        for priority, emptied in [*self._kept.items()]:
-            if priority in self._used:
-                emptied.cycle.release_unused()
-            else:
-                self._kept.drop(priority)
-        self._used.clear()
+        self._kept.release_unused()
+        for emptied in self._kept.values():
+            emptied.cycle.release_unused()

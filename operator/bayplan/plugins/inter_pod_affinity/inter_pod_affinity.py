@@ -15,7 +15,7 @@ from bayplan.cache.listers import Lister
 from bayplan.cache.node_index import NodeIndex
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.recently_used import UsedOfLate
 from bayplan.config.types import InterPodAffinityArgs
 from bayplan.framework.causes import AffinityUnmet, Cause, Detail, listed, told
 from bayplan.framework.cluster_event import (
@@ -71,8 +71,7 @@ class InterPodAffinity:
         self._namespaces = namespaces
         self._index = index
         self._cluster = ClusterView(nodes, index, namespaces)
-        self._views_of_other_tables: RecentlyUsed[int, ClusterView] = RecentlyUsed(_KEPT_TABLES)
-        self._used_views: set[int] = set()
+        self._views_of_other_tables: UsedOfLate[int, ClusterView] = UsedOfLate(_KEPT_TABLES)
         # Each pod of a crowd may be a shape of its own, too large to be kept: what the next one shares stays.
         self._scored_last: ExistingPodsTerms | None = None
 
@@ -169,9 +168,7 @@ class InterPodAffinity:
 
     def release_unused(self) -> None:
         """Let go of the tables of preemption and nominations that were not asked about since the last call."""
-        for table in [each for each, _ in self._views_of_other_tables.items() if each not in self._used_views]:
-            self._views_of_other_tables.drop(table)
-        self._used_views.clear()
+        self._views_of_other_tables.release_unused()
         self._cluster.placed.forget_changes()
 
     def _view_of(self, nodes: NodeTable) -> ClusterView:
@@ -183,7 +180,6 @@ class InterPodAffinity:
         if known is None:
             # It holds the table, so that no other can get its id.
             known = others.put(id(nodes), ClusterView(nodes, self._index, self._namespaces))
-        self._used_views.add(id(nodes))
         return known
 
     def _required(self, state: CycleState, pod: PodInfo, nodes: NodeTable) -> RequiredTerms:

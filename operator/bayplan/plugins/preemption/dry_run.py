@@ -11,7 +11,7 @@ import numpy as np
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.recently_used import UsedOfLate
 from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.nominated_round import SingleNodeFilters
 from bayplan.framework.candidate import Candidate
@@ -156,18 +156,15 @@ class DryRun:
 
     def __post_init__(self) -> None:
         self._scratch: ScratchTable | None = None
-        self._lower: RecentlyUsed[int, LowerPriorityPods] = RecentlyUsed(_KEPT_PRIORITIES)
+        self._lower: UsedOfLate[int, LowerPriorityPods] = UsedOfLate(_KEPT_PRIORITIES)
         self._kept = KeptSelections()
-        self._used: set[int] = set()
 
     def release_unused(self) -> None:
         """Let go of the pods that no dry run has looked at since the last call."""
-        if not self._used:
+        self._lower.release_unused()
+        if not self._lower:
             self._scratch = None
-        for priority in [each for each, _ in self._lower.items() if each not in self._used]:
-            self._lower.drop(priority)
         self._kept.release_unused()
-        self._used.clear()
 
     def run(self, pod: PodInfo, rejections: Rejections, rows: Rows, *, start: int, wanted: int) -> Findings:
         """Visit the nodes from the one at `start` on until `wanted` candidates are found, one without violations.
@@ -244,7 +241,6 @@ class DryRun:
             findings.reasons.update(selection.reasons)
 
     def _lower_priority(self, priority: int) -> LowerPriorityPods:
-        self._used.add(priority)
         lower = self._lower.get(priority)
         if lower is None:
             lower = self._lower.put(priority, LowerPriorityPods(self.nodes, priority, self.rule))

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from bayplan.cache.change_log import Rows
 from bayplan.cache.node_table import Column, NodeTable
 from bayplan.cache.pod_info import PodInfo
-from bayplan.cache.recently_used import RecentlyUsed
+from bayplan.cache.recently_used import UsedOfLate
 from bayplan.cache.scratch_table import ScratchTable
 from bayplan.evaluation.few_rows import FEW_ROWS, few_filter
 from bayplan.framework.interface import CycleState, FilterPlugin, Rejections, SignPlugin
@@ -34,8 +34,6 @@ class SelectionsOfAKind:
         self._table = table
         self.lower = lower
         self.budgets_version = budgets_version
-        self.is_used = True
-        """Whether a pod of the kind came since unused ones were let go of."""
         self._layout = self._position = -1
         self._selections: dict[int, tuple[Sequence[PodInfo], Sequence[PodInfo], VictimSelection]] = {}
 
@@ -65,7 +63,7 @@ class KeptSelections:
     """The selections for the kinds of pods that were tried last."""
 
     def __init__(self) -> None:
-        self._kinds: RecentlyUsed[Hashable, SelectionsOfAKind] = RecentlyUsed(_KEPT_KINDS)
+        self._kinds: UsedOfLate[Hashable, SelectionsOfAKind] = UsedOfLate(_KEPT_KINDS)
         self._signers: dict[str, Callable[[PodInfo], Hashable]] = {}
 
     def of(
@@ -85,15 +83,11 @@ class KeptSelections:
             if kind is not None:
                 self._kinds.put(kind, kept)
         kept.follow()
-        kept.is_used = True
         return kept
 
     def release_unused(self) -> None:
         """Let go of the selections for kinds of which no pod came since the last call."""
-        for kind, kept in [*self._kinds.items()]:
-            if not kept.is_used:
-                self._kinds.drop(kind)
-            kept.is_used = False
+        self._kinds.release_unused()
 
     def _kind(self, pod: PodInfo, filters: Sequence[FilterPlugin]) -> Hashable:
         """Return what pods of equal priority share that these filters treat alike; None if one gives no signature."""
