@@ -5,11 +5,6 @@ from bayplan.framework.plugin_calls import (
     CYCLES_PER_SAMPLE,
     PluginCalls,
     label_of,
-    label_of_codes,
-    label_of_part,
-    label_of_permit,
-    label_of_result,
-    label_of_steps,
 )
 from bayplan.framework.status import SKIP, SUCCESS, Code, Status
 from bayplan.metrics.table import Metrics
@@ -35,9 +30,10 @@ def test_the_first_attempt_is_sampled_so_that_a_short_life_shows_something():
     assert calls.sampled
 
 
-def test_without_metrics_nobody_need_begin():
-    assert not PluginCalls().observed
-    assert not PluginCalls().sampled
+def test_without_metrics_nothing_is_sampled():
+    calls = PluginCalls()
+    calls.begin()
+    assert (calls.observed, calls.sampled) == (False, False)
 
 
 def test_a_call_is_told_with_its_status_and_gives_its_answer():
@@ -102,21 +98,25 @@ def test_what_volumes_could_not_answer_is_counted_by_its_stage_and_of_no_other_p
 
 
 @pytest.mark.parametrize(
-    ("label", "expected"),
+    ("method", "answer", "point", "status"),
     [
-        (label_of(SKIP), "Skip"),
-        (label_of(Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE)), "UnschedulableAndUnresolvable"),
-        (label_of_result(PreFilterResult(Status(Code.UNSCHEDULABLE))), "Unschedulable"),
-        (label_of_permit(Wait(5.0)), "Wait"),
-        (label_of_permit(SUCCESS), "Success"),
-        (label_of_steps(None), "Skip"),
-        (label_of_steps(["bind"]), "Success"),
-        (label_of_part(None), "Unschedulable"),
-        (label_of_part(()), "Success"),
-        (label_of_codes([1, 0]), "Success"),
-        (label_of_codes([1, 2]), "Unschedulable"),
-        (label_of_codes([]), "Success"),
+        ("pre_score", SKIP, "PreScore", "Skip"),
+        ("reserve", Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE), "Reserve", "UnschedulableAndUnresolvable"),
+        ("pre_filter", PreFilterResult(Status(Code.UNSCHEDULABLE)), "PreFilter", "Unschedulable"),
+        ("permit", Wait(5.0), "Permit", "Wait"),
+        ("permit", SUCCESS, "Permit", "Success"),
+        ("pre_bind", None, "PreBindPreFlight", "Skip"),
+        ("pre_bind", ["bind"], "PreBindPreFlight", "Success"),
+        ("sign_pod", None, "Sign", "Unschedulable"),
+        ("sign_pod", (), "Sign", "Success"),
+        ("filter", [1, 0], "Filter", "Success"),
+        ("filter", [1, 2], "Filter", "Unschedulable"),
+        ("filter", [], "Filter", "Success"),
+        ("score", [0], "Score", "Success"),
+        ("normalize_score", [0], "ScoreExtensionNormalize", "Success"),
     ],
 )
-def test_statuses_are_called_as_kube_scheduler_calls_them(label, expected):
-    assert label == expected
+def test_statuses_are_called_as_kube_scheduler_calls_them(method, answer, point, status):
+    metrics = Metrics()
+    assert PluginCalls("bayplan", metrics).measured(method, "A", lambda: answer)() is answer
+    assert seen(metrics.plugin_seconds) == {("A", point, status): 1}

@@ -1,7 +1,7 @@
 """Calls of plugins, measured, and PostFilter plugins one after the other until one makes room for a pod."""
 
 import random
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from time import perf_counter
@@ -13,11 +13,10 @@ from bayplan.framework.interface import (
     CycleState,
     PostFilterPlugin,
     PostFilterResult,
-    PreFilterResult,
     Rejections,
     Wait,
 )
-from bayplan.framework.status import Code, Codes, Status
+from bayplan.framework.status import Code, Status
 from bayplan.metrics.instruments import Count
 from bayplan.metrics.table import POD_PREEMPTOR, VOLUME_STAGES, Metrics
 
@@ -63,6 +62,8 @@ class PluginCalls:
 
     def begin(self) -> None:
         """Begin an attempt; of ten one is sampled, after a number of others left to chance, as what repeats may be."""
+        if not self.observed:
+            return
         self.reported_within = 0.0
         self._until_sample -= 1
         self.sampled = self._until_sample < 0
@@ -183,47 +184,24 @@ def label_of(status: Status) -> str:
     return _LABELS[status.code]
 
 
-def label_of_result(result: PreFilterResult) -> str:
-    """Return the status of a result."""
-    return label_of(result.status)
-
-
-def label_of_permit(answer: Status | Wait) -> str:
-    """Return the status of a Permit plugin, which may have the pod wait."""
-    return WAIT_LABEL if isinstance(answer, Wait) else label_of(answer)
-
-
 def label_of_steps(steps: object) -> str:
     """Return the status of a PreBindPreFlight: who has nothing to do skips."""
     return SUCCESS_LABEL if steps else _SKIP_LABEL
 
 
-def label_of_part(part: Hashable) -> str:
-    """Return the status of a Sign: pods that are like no other cannot be signed."""
-    return UNSCHEDULABLE_LABEL if part is None else SUCCESS_LABEL
-
-
-def label_of_codes(codes: Sequence[int] | Codes) -> str:
-    """Return the status of a filter over rows: it succeeds where it lets any of them pass, as the point does."""
-    return SUCCESS_LABEL if 0 in codes or not len(codes) else UNSCHEDULABLE_LABEL
-
-
-def label_of_scores(scores: object) -> str:
-    """Return the status of scores, which cannot fail but by raising."""
-    del scores
-    return SUCCESS_LABEL
-
-
 _MEASURED: Final[Mapping[str, tuple[str, Callable[[Any], str]]]] = {
     "pre_enqueue": ("PreEnqueue", label_of),
-    "sign_pod": ("Sign", label_of_part),
-    "pre_filter": ("PreFilter", label_of_result),
-    "filter": ("Filter", label_of_codes),
+    # Pods that are like no other cannot be signed.
+    "sign_pod": ("Sign", lambda part: UNSCHEDULABLE_LABEL if part is None else SUCCESS_LABEL),
+    "pre_filter": ("PreFilter", lambda result: label_of(result.status)),
+    # It succeeds where it lets any row pass, as the point does.
+    "filter": ("Filter", lambda codes: SUCCESS_LABEL if 0 in codes or not len(codes) else UNSCHEDULABLE_LABEL),
     "pre_score": ("PreScore", label_of),
-    "score": ("Score", label_of_scores),
-    "normalize_score": ("ScoreExtensionNormalize", label_of_scores),
+    # Scores cannot fail but by raising.
+    "score": ("Score", lambda _: SUCCESS_LABEL),
+    "normalize_score": ("ScoreExtensionNormalize", lambda _: SUCCESS_LABEL),
     "reserve": ("Reserve", label_of),
-    "permit": ("Permit", label_of_permit),
+    "permit": ("Permit", lambda answer: WAIT_LABEL if isinstance(answer, Wait) else label_of(answer)),
     "pre_bind": ("PreBindPreFlight", label_of_steps),
 }
 """The methods whose calls are measured: what kube-scheduler calls the point, and the status of an answer."""

@@ -158,8 +158,7 @@ class AttemptRunner:
         if queued is None or isinstance(queued, QueuedPodGroup):
             return queued
         framework = self.frameworks[queued.profile]
-        if framework.calls.observed:
-            framework.calls.begin()
+        framework.calls.begin()
         attempt = Attempt(queued, framework, self.clock())
         try:
             return self._skipped(attempt) or attempt

@@ -258,8 +258,7 @@ class PodGroupRound:
         framework = self.frameworks[queued.profile]
         member = MemberResult(queued, framework, self.clock())
         try:
-            if framework.calls.observed:
-                framework.calls.begin()
+            framework.calls.begin()
             member.sampled = framework.calls.sampled
             decision = self.cycle.schedule_member(queued.pod_info, framework, within)
             if self.decided is not None:
