@@ -56,6 +56,7 @@ class WatchTiming:
 
 
 CLIENT_GO: Final = WatchTiming()
+"""How all watches are timed that nobody gives another patience, as tests do."""
 
 
 @dataclass(slots=True)
