@@ -8,6 +8,7 @@ from tests.builders import make_pod
 from tests.controller.kubernetes_api import KubernetesApi
 from tests.faults.certificates import Authority
 
+from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials
 from bayplan.api.kubeconfig import PemSource
 from bayplan.config.load import default_configuration
@@ -29,6 +30,22 @@ async def test_a_password_in_the_servers_url_is_in_no_metric_and_no_log(caplog):
     assert f'host="{server.url.removeprefix("http://")}"' in text
     assert "topsecret" not in text
     assert "topsecret" not in caplog.text
+
+
+async def test_namespaces_that_admission_refuses_keep_no_missing_right_from_being_told(caplog):
+    made = []
+
+    def make_client(credentials, **options):
+        made.append(options)
+        return ApiClient(credentials, **options)
+
+    parts = build(default_configuration(), Credentials(server="http://127.0.0.1:1"), make_client=make_client)
+    for client in parts.clients:
+        await client.close()
+    for number in range(64):
+        made[0]["on_refused"]("POST", f"/api/v1/namespaces/n{number}/pods/p/binding")
+    made[0]["on_forbidden"]('no: User "u" cannot list resource "pods" in API group ""')
+    assert [each.getMessage() for each in caplog.records if "permission missing, grant list" in each.getMessage()]
 
 
 @pytest.mark.parametrize(("days", "lines"), [(1.0, 0), (-0.1, 1)])
