@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -102,11 +102,9 @@ def build(
     names = frozenset(profile.scheduler_name for profile in configuration.profiles)
     metrics = SchedulerMetrics(profiles=sorted(names))
     contact = ServerContact(credentials.server)
-    leadership = None
-    if configuration.leader_election.leader_elect or heeds_other_leases:
-        leadership = Leadership(
-            configuration.leader_election, credentials, names, metrics, heeds_other_leases=heeds_other_leases
-        )
+    election, leadership = configuration.leader_election, None
+    if election.leader_elect or heeds_other_leases:
+        leadership = Leadership(election, credentials, names, metrics, heeds_other_leases=heeds_other_leases)
     admit = _writes_nothing if is_shadow else None if leadership is None else leadership.admit
     connect = partial(_client, make_client, credentials, configuration, metrics=metrics, contact=contact, admit=admit)
     # Events have a client of their own, as in kube-scheduler, and binds have their connections.
@@ -198,15 +196,8 @@ def build(
         metrics=metrics,
         leadership=leadership,
     )
-    health = HealthChecks()
-    watches.add_readiness(health)
-    if shadow is not None:
-        health.add_readiness("shadow", shadow.problem)
-    else:
-        health.add_readiness("kopf", operator.problem)
-        health.add_readiness("intake", intake_list.problem)
-    if leadership is not None:
-        leadership.add_checks(health)
+    intake = {"kopf": operator.problem, "intake": intake_list.problem}
+    health = _health(watches, intake if shadow is None else {"shadow": shadow.problem}, leadership)
     return Parts(
         scheduler=scheduler,
         watches=watches,
@@ -267,6 +258,19 @@ def _client(
         has_unread_roles=contact.has_unread_roles,
         admit=admit,
     )
+
+
+def _health(
+    watches: Watches, checks: Mapping[str, Callable[[], str | None]], leadership: Leadership | None
+) -> HealthChecks:
+    """Return what `/readyz` and `/livez` tell: of each watch, of these checks by name, and of the election."""
+    health = HealthChecks()
+    watches.add_readiness(health)
+    for name, problem in checks.items():
+        health.add_readiness(name, problem)
+    if leadership is not None:
+        leadership.add_checks(health)
+    return health
 
 
 def _shadow(

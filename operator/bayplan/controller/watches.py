@@ -215,6 +215,8 @@ class Watches:
     ) -> None:
         self._clock = clock
         self._listers = cache.listers
+        backoff = NodeBackoff(rejection_backoff_seconds, cache, queue) if rejection_backoff_seconds else None
+        self.assigned = AssignedPodEvents(cache, queue, metrics, on_gone, backoff)
 
         def watch(resource: Resource, handler: Handler[Any], **options: Any) -> Watch:  # noqa: ANN401  as Watch takes them
             options |= {"on_went_back": on_went_back, "timing": timing, "make_reflector": make_reflector}
@@ -222,53 +224,28 @@ class Watches:
                 resource = replace(resource, granted_by="overlays/shadow")
             return Watch(credentials, resource, handler, metrics, **options)
 
-        seconds = rejection_backoff_seconds
-        backoff = NodeBackoff(seconds, cache, queue) if seconds else None
-        self.assigned = AssignedPodEvents(cache, queue, metrics, on_gone, backoff)
-        nodes: Handler[Any] = NodeEvents(cache, queue, metrics, backoff)
-        pods: Handler[Any] = self.assigned
-        if shadow is not None:
-            nodes, pods = ShadowNodes(shadow), shadow
-        selector = _ASSIGNED if shadow is None else _NOT_ENDED
-
-        def look_up(resource: Resource) -> Watch:
-            handler = ListerEvents(cache.listers.of(resource.type), resource.kind, queue)
-            return watch(resource, handler, optional=not resource.rare)
-
-        self._watches = [
-            watch(NODES, nodes, keep_undecodable=False),
-            watch(
-                PODS,
-                pods,
-                label="AssignedPod",
-                field_selector=selector,
-                on_recovered=on_recovered,
-                shared=shared,
-            ),
-            *map(look_up, map(resource_of, cache.listers.wanted())),
-        ]
+        of_pods = {"label": "AssignedPod", "on_recovered": on_recovered, "shared": shared}
+        if shadow is None:
+            nodes = watch(NODES, NodeEvents(cache, queue, metrics, backoff), keep_undecodable=False)
+            pods = watch(PODS, self.assigned, field_selector=_ASSIGNED, **of_pods)
+        else:
+            nodes = watch(NODES, ShadowNodes(shadow), keep_undecodable=False)
+            pods = watch(PODS, shadow, field_selector=_NOT_ENDED, **of_pods)
+        self._watches = [nodes, pods]
+        for resource in map(resource_of, cache.listers.wanted()):
+            looked_up = ListerEvents(cache.listers.of(resource.type), resource.kind, queue)
+            self._watches.append(watch(resource, looked_up, optional=not resource.rare))
         if on_group_gone is not None:
             for resource in (POD_GROUPS, CRD_POD_GROUPS):
-                of_source = PodGroupEvents(queue, GroupSource(resource.api_version), on_group_gone)
-                name = f"{resource.plural}.{resource.group}"
-                self._watches.append(watch(resource, of_source, name=name))
+                groups = PodGroupEvents(queue, GroupSource(resource.api_version), on_group_gone)
+                self._watches.append(watch(resource, groups, name=f"{resource.plural}.{resource.group}"))
         if scheduler_names:
-            handler = ForeignNominationEvents(queue)
-            selector = foreign_nominations_selector(scheduler_names)
-            self._watches.append(
-                watch(PODS, handler, name="nominations", label="NominatedPod", field_selector=selector)
-            )
-            rejections = KubeletRejections(scheduler_names, metrics, backoff)
-            self._watches.append(
-                watch(
-                    _FAILED,
-                    rejections,
-                    name="rejections",
-                    label="FailedPod",
-                    needed=False,
-                    field_selector=REJECTED_PODS,
-                )
-            )
+            of_others = foreign_nominations_selector(scheduler_names)
+            nominations = {"name": "nominations", "label": "NominatedPod", "field_selector": of_others}
+            self._watches.append(watch(PODS, ForeignNominationEvents(queue), **nominations))
+            rejected = KubeletRejections(scheduler_names, metrics, backoff)
+            rejections = {"name": "rejections", "label": "FailedPod", "field_selector": REJECTED_PODS}
+            self._watches.append(watch(_FAILED, rejected, needed=False, **rejections))
 
     @property
     def synced(self) -> bool:
