@@ -70,7 +70,7 @@ def _assert_sub_queues(sub_queues: SubQueues) -> None:
         is_gated = queued.sub_queue is SubQueue.GATED
         assert (queued.gating_plugin is not None) == is_gated, "a gate and its sub-queue disagree"
     for queued in (*backoff, *error_backoff):
-        assert queued.backoff_expiration is not None, "a pod backs off without end"
+        assert queued.backs_off_until is not None, "a pod backs off without end"
     assert all(queued.rejector_plugins for queued in backoff), "a pod without rejector may skip its back-off"
     rejected = [each for each in error_backoff if isinstance(each, QueuedPodInfo) and each.rejector_plugins]
     assert not rejected, "a rejected pod waits as an error"

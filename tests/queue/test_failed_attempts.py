@@ -42,8 +42,8 @@ def test_backoff_grows_with_rejections_and_errors_are_counted_apart(scene):
     for error in (False, False, False, True, True, False, False):
         queued = scene.pop()
         scene.fail(queued, FIT, error=error)
-        assert queued.backoff_expiration is not None
-        waits.append(queued.backoff_expiration - scene.clock.now)
+        assert queued.backs_off_until is not None
+        waits.append(queued.backs_off_until - 1 - scene.clock.now)
         scene.bring_back()
     assert waits == [1, 2, 4, 1, 2, 8, 10]
 

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
-from math import ceil, floor
+from math import ceil
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -144,9 +144,9 @@ class QueueMachine(RuleBasedStateMachine):
         assert queued.pod_info is self.alive[queued.uid].pod, "an outdated object popped"
 
         def turn(pod: QueuedPodInfo) -> tuple[float, ...]:
-            expiry = () if active else (pod.backoff_expiration,)
-            since = pod.backoff_expiration + 2.0 if pod.consecutive_errors else pod.timestamp
-            return (*expiry, -pod.pod_info.priority, since, pod.sequence)
+            until = () if active else (pod.backs_off_until,)
+            since = pod.backs_off_until + 1.0 if pod.consecutive_errors else pod.timestamp
+            return (*until, -pod.pod_info.priority, since, pod.sequence)
 
         assert queued is min(candidates.values(), key=turn)
         expected = self.in_flight[queued.uid] = self.alive[queued.uid]
@@ -291,7 +291,7 @@ class QueueMachine(RuleBasedStateMachine):
         now = self.scene.clock.now
         self.queue.flush(now)
         for queued in self.standing_in(SubQueue.BACKOFF, SubQueue.ERROR_BACKOFF).values():
-            assert queued.backoff_expiration >= floor(now)
+            assert queued.backs_off_until > now
         for uid, queued in self.standing_in(SubQueue.UNSCHEDULABLE).items():
             assert now < queued.timestamp + 30.0
             retry_at = self.alive[uid].retry_at

@@ -24,7 +24,7 @@ def held(pod):
 def histories(scene):
     """What the queue remembers of each pod, wherever it stands."""
     return {
-        uid: (q.attempts, q.timestamp, q.initial_attempt_timestamp, q.unschedulable_count, q.backoff_expiration)
+        uid: (q.attempts, q.timestamp, q.initial_attempt_timestamp, q.unschedulable_count, q.backs_off_until)
         for uid in scene.queue.uids()
         if (q := scene.queue.get(uid))
     }
@@ -131,11 +131,11 @@ def test_events_wake_by_what_the_new_plugins_registered(scene):
 
 def test_new_back_offs_count_from_the_next_failure_on(scene):
     scene.break_off("before")
-    until = scene.queue.get("before").backoff_expiration
+    until = scene.queue.get("before").backs_off_until
     take_over(scene, initial=60, maximum=60)
     scene.break_off("after")
-    assert scene.queue.get("before").backoff_expiration == until
-    assert scene.queue.get("after").backoff_expiration == scene.clock() + 60
+    assert scene.queue.get("before").backs_off_until == until
+    assert scene.queue.get("after").backs_off_until == scene.clock() + 61
 
 
 def test_pods_stand_in_the_new_order():

@@ -30,7 +30,7 @@ from bayplan.live.answers import (
     TaintAnswer,
     WeightedResource,
 )
-from bayplan.queue.queued_pod import QueuedPodInfo, release_time
+from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.scheduling_queue import SchedulingQueue
 from bayplan.scheduler.api_calls import shown_condition
 from bayplan.scheduler.recent_decisions import LONGEST_MESSAGE, RecentDecisions
@@ -257,7 +257,7 @@ class WaitingPodsCopy:
         if name == "active":
             key = self.queue.settings.sort_key(pod, queued.since), queued.sequence
         elif name == "backoff":
-            key = (queued.backoff_expiration or 0, queued.sequence)
+            key = (queued.backs_off_until or 0, queued.sequence)
         else:
             key = (queued.timestamp, queued.sequence)
         return _Standing(queued, pod, name, key)
@@ -283,9 +283,8 @@ class WaitingPodsCopy:
 
     def _next_retry(self, standing: _Standing) -> str | None:
         queued = standing.queued
-        expiration = queued.backoff_expiration
-        if standing.queue == "backoff" and expiration is not None:
-            return self._time(release_time(expiration))
+        if standing.queue == "backoff" and queued.backs_off_until is not None:
+            return self._time(queued.backs_off_until)
         if standing.queue == "unschedulable":
             latest = queued.timestamp + self.queue.max_in_unschedulable_seconds
             # An earlier wait may have left its time behind.

@@ -10,7 +10,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import ASSIGNED_POD_ADD, ASSIGNED_POD_DELETE, UNSCHEDULED_POD_ADD, ClusterEvent
 from bayplan.groups.pod_groups import PodGroup, PodGroups
 from bayplan.queue.queue_settings import QueueProfile
-from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue, release_time
+from bayplan.queue.queued_pod import QueuedEntity, QueuedPodInfo, SubQueue
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING, PreemptingGroups, QueuedPodGroup
 from bayplan.queue.sub_queues import SubQueues
 
@@ -61,7 +61,7 @@ class QueuedGroups:
             member.sub_queue, member.gating_plugin, member.gating_message = SubQueue.GATED, GANG_SCHEDULING, text
             return member
         member = (entity.late if entity.in_round else entity.members)[uid]
-        member.sub_queue, member.backoff_expiration = entity.sub_queue, entity.backoff_expiration
+        member.sub_queue, member.backs_off_until = entity.sub_queue, entity.backs_off_until
         member.gating_plugin, member.gating_message = entity.gating_plugin, entity.gating_message
         if uid in entity.gated:
             member.gating_message = entity.gated[uid].message
@@ -83,8 +83,8 @@ class QueuedGroups:
 
     def back_off_until(self) -> float | None:
         """Return when the back-off of all groups is over; None while none backs off."""
-        ends = (each.backoff_expiration for each in self._entities.values() if each.sub_queue in _BACKING_OFF)
-        return max((release_time(each) for each in ends if each is not None), default=None)
+        ends = (each.backs_off_until for each in self._entities.values() if each.sub_queue in _BACKING_OFF)
+        return max((each for each in ends if each is not None), default=None)
 
     def oldest_age(self) -> float:
         """Return since how many seconds the gang is tried that waits longest for room; 0 without any."""
@@ -109,7 +109,7 @@ class QueuedGroups:
             entity = self._open(group, queued)
             if failed:
                 entity.consecutive_errors = queued.consecutive_errors
-                entity.backoff_expiration = queued.backoff_expiration
+                entity.backs_off_until = queued.backs_off_until
             self._join(entity, queued)
 
     def update(self, member: QueuedPodInfo, new: PodInfo) -> None:
@@ -257,7 +257,8 @@ class QueuedGroups:
         """Let a group go on that its preemption held, `at_once` if it backs off no longer."""
         entity = self._entities.get(key)
         if entity is not None and not entity.in_round and (at_once or entity.sub_queue is SubQueue.GATED):
-            entity.backoff_expiration = None if at_once else entity.backoff_expiration
+            if at_once:
+                entity.backs_off_until = None
             self._requeue(entity, _GROUP_CHANGE)
 
     def take_over(self, profiles: Mapping[str, QueueProfile]) -> None:
@@ -313,7 +314,7 @@ class QueuedGroups:
             self.fail(entity, not error)
         else:
             entity.attempts = entity.unschedulable_count = entity.consecutive_errors = 0
-            entity.backoff_expiration = entity.initial_attempt_timestamp = None
+            entity.backs_off_until = entity.initial_attempt_timestamp = None
             if not any(each.attempts for each in members.values()):
                 entity.timestamp, entity.sequence = self.sub_queues.clock(), self.next_sequence()
         for member in members.values():

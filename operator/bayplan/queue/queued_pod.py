@@ -39,7 +39,7 @@ class QueuedEntity:
 
     `pod_info` says where it stands in the order, and what it is called. Times are seconds of the queue's clock.
     `timestamp` is when the entity last entered the queue as new or as failed. `sequence` orders entities of equal
-    timestamp. `backoff_expiration` is the whole second up to which it backs off. `retry_at` is the one at which it is
+    timestamp. `backs_off_until` is the whole second at which its back-off is over. `retry_at` is the one at which it is
     tried without an event, if it waits for a time.
 
     `rejector_plugins` are the plugins that may wake it: those that rejected it and the one gating it
@@ -59,7 +59,7 @@ class QueuedEntity:
     unschedulable_count: int = 0
     consecutive_errors: int = 0
     flushed: bool = False
-    backoff_expiration: int | None = None
+    backs_off_until: int | None = None
     retry_at: float = 0
     news_seen: int | None = None
     rejector_plugins: frozenset[str] = NO_PLUGINS
@@ -78,9 +78,13 @@ class QueuedEntity:
         After an error not before a second after its back-off: the errors of one namespace come back all at once, and
         pods that come while they are tried do not wait for them.
         """
-        if self.consecutive_errors and self.backoff_expiration is not None:
-            return release_time(self.backoff_expiration) + _GIVES_WAY_SECONDS
+        if self.consecutive_errors and self.backs_off_until is not None:
+            return self.backs_off_until + _GIVES_WAY_SECONDS
         return self.timestamp
+
+    def backs_off(self, now: float) -> bool:
+        """Whether it still waits after its last attempt."""
+        return self.backs_off_until is not None and now < self.backs_off_until
 
     def is_of(self, profiles: Container[str]) -> bool:
         """Whether one of these profiles decides on it."""
@@ -101,7 +105,7 @@ class QueuedEntity:
         self.timestamp, self.sequence = now, sequence
         failures = self.consecutive_errors or self.unschedulable_count
         initial, maximum = settings.initial_backoff_seconds, settings.max_backoff_seconds
-        self.backoff_expiration = backoff_expiration(now, failures, initial, maximum)
+        self.backs_off_until = backs_off_until(now, failures, initial, maximum)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.pod_info.key!r}, {self.sub_queue or 'in no queue'})"
@@ -117,37 +121,17 @@ class QueuedPodInfo(QueuedEntity):
     withdrawn_in: PodInfo | None = None
 
 
-def backoff_seconds(count: int, initial: int, maximum: int) -> int:
-    """Return the wait after `count` failures, in seconds: `initial`, doubled each time, at most `maximum`.
+def backs_off_until(failed_at: float, failures: int, initial: int, maximum: int) -> int | None:
+    """Return when the wait of a pod is over that failed at `failed_at`; None without one, where the `maximum` is 0.
 
-    Upstream: backend/queue/backoff_queue.go.
+    It is `initial` seconds, doubled with each of its `failures` in a row, at most `maximum`, and what is left of a
+    second: all pods of one second come back together, in priority order. Upstream: backend/queue/backoff_queue.go.
     """
-    if count <= 0:
-        return 0
-    shift = count - 1
-    if initial > maximum >> shift:
-        return maximum
-    return initial << shift
-
-
-def backoff_expiration(timestamp: float, count: int, initial: int, maximum: int) -> int | None:
-    """Return the whole second up to which a pod that failed at `timestamp` waits; None when it need not wait.
-
-    Whole seconds let all pods of one second come back together, in priority order.
-    """
-    if count <= 0 or maximum == 0:
+    if maximum == 0:
         return None
-    return floor(timestamp + backoff_seconds(count, initial, maximum))
-
-
-def is_backing_off(expiration: int | None, now: float) -> bool:
-    """Return whether the pod still waits at `now`: the second in which its back-off ends belongs to the wait."""
-    return expiration is not None and expiration >= floor(now)
-
-
-def release_time(expiration: int) -> float:
-    """Return the first moment at which `is_backing_off` is false."""
-    return float(expiration + 1)
+    doublings = failures - 1
+    seconds = maximum if initial > maximum >> doublings else initial << doublings
+    return floor(failed_at + seconds) + 1
 
 
 class KeyedHeap:

@@ -12,15 +12,7 @@ from bayplan.logs.formats import V4, V5
 from bayplan.metrics.table import Metrics
 from bayplan.queue.backing_off import BackingOffPods
 from bayplan.queue.queue_settings import QueueSettings
-from bayplan.queue.queued_pod import (
-    NO_PLUGINS,
-    KeyedHeap,
-    QueuedEntity,
-    QueuedPodInfo,
-    SubQueue,
-    is_backing_off,
-    release_time,
-)
+from bayplan.queue.queued_pod import NO_PLUGINS, KeyedHeap, QueuedEntity, QueuedPodInfo, SubQueue
 from bayplan.queue.unschedulable_pods import UnschedulablePods
 
 logger = logging.getLogger(__name__)
@@ -96,7 +88,7 @@ class SubQueues:
                 queued.gating_message = rejection.message
             else:
                 self.enter(queued, SubQueue.GATED, event, rejection)
-        elif is_backing_off(queued.backoff_expiration, self.clock()):
+        elif queued.backs_off(self.clock()):
             is_rejected = queued.rejector_plugins and isinstance(queued, QueuedPodInfo)
             self.enter(queued, SubQueue.BACKOFF if is_rejected else SubQueue.ERROR_BACKOFF, event)
         else:
@@ -136,7 +128,7 @@ class SubQueues:
         if queued.sub_queue is SubQueue.ACTIVE:
             self._active.push(queued, key)
         elif queued.sub_queue in self._heaps:
-            self._heaps[queued.sub_queue].push(queued, (queued.backoff_expiration, *key))
+            self._heaps[queued.sub_queue].push(queued, (queued.backs_off_until, *key))
 
     def set_rejectors(self, queued: QueuedEntity, plugins: frozenset[str]) -> None:
         """Set which plugins may wake the pod; it must not be waiting meanwhile."""
@@ -204,7 +196,7 @@ class SubQueues:
     def _flush_one(self, now: float) -> bool:
         """Move the next pod whose time has come; False if there is none."""
         for heap in (self.backoff, self._error_backoff):
-            if (queued := heap.peek()) and not is_backing_off(queued.backoff_expiration, now):
+            if (queued := heap.peek()) and not queued.backs_off(now):
                 if queued.news_seen != self.backoff.last_news:
                     self.enter(queued, SubQueue.ACTIVE, _BACKOFF_COMPLETE)
                 else:
@@ -223,9 +215,7 @@ class SubQueues:
     def next_deadline(self) -> float | None:
         """Return when `flush` has something to do next; None while nothing waits for time to pass."""
         heads = (self.backoff.peek(), self._error_backoff.peek())
-        times = [
-            release_time(head.backoff_expiration) for head in heads if head and head.backoff_expiration is not None
-        ]
+        times: list[float] = [head.backs_off_until for head in heads if head and head.backs_off_until is not None]
         if oldest := self.waiting.oldest():
             times.append(oldest.timestamp + self.max_in_unschedulable)
         if first := self._retries.peek():

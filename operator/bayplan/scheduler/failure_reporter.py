@@ -7,7 +7,6 @@ from functools import partial
 
 from bayplan.cache.pod_info import PodInfo
 from bayplan.metrics.table import Metrics
-from bayplan.queue.queued_pod import release_time
 from bayplan.scheduler.attempt import UNSCHEDULABLE, Failed, Nominated, Reserved
 from bayplan.scheduler.attempt_log import VerdictLog
 from bayplan.scheduler.event_recorder import EventRecorder
@@ -42,9 +41,8 @@ class FailureReporter:
         self.verdicts.tell(failed, message)
         evaluated = 0 if rejection is None else rejection.diagnosis.node_count
         self.decisions.failed(pod, message, seconds, evaluated=evaluated)
-        expiration = failed.queued.backoff_expiration
         # Each round tells all members anew, and the next one is as far as the back-off of their group.
-        backs_off_until = self.clock() if failed.in_round else None if expiration is None else release_time(expiration)
+        backs_off_until = self.clock() if failed.in_round else failed.queued.backs_off_until
         waits = self.conditions.failed(
             pod, failed.reason, message, nomination=failed.nomination, backs_off_until=backs_off_until
         )
