@@ -18,9 +18,9 @@ class Calls:
         self.done = []
         self.answer = asyncio.Event()
 
-    def call(self, namespace, times=1, rank=0):
+    def call(self, namespace, times=1, rank=0, *, is_again=False):
         for _ in range(times):
-            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank)
+            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank, is_again=is_again)
 
     async def _perform(self, namespace, rank, turn):
         async with turn:
