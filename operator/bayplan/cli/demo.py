@@ -113,11 +113,7 @@ def _draw(comparison: "StrategyComparison", speed: float | None) -> None:
     from rich.console import Console  # noqa: PLC0415
     from rich.live import Live  # noqa: PLC0415
 
-    from bayplan.simulate.demo_frame import (  # noqa: PLC0415
-        frame,
-        glyphs_for,
-        wrapped,
-    )
+    from bayplan.simulate.demo_frame import frame, glyphs_for, wrapped  # noqa: PLC0415
 
     console = Console(highlight=False)
     glyphs = glyphs_for(console.encoding)
@@ -152,11 +148,7 @@ def _draw(comparison: "StrategyComparison", speed: float | None) -> None:
 
 
 def _print(comparison: "StrategyComparison") -> None:
-    from bayplan.simulate.demo_frame import (  # noqa: PLC0415
-        frame,
-        glyphs_for,
-        wrapped,
-    )
+    from bayplan.simulate.demo_frame import frame, glyphs_for, wrapped  # noqa: PLC0415
 
     width = shutil.get_terminal_size().columns
     glyphs = glyphs_for(sys.stdout.encoding)

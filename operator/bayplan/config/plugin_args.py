@@ -7,15 +7,7 @@ from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.config.bayplan_args import BAYPLAN_DECODERS
-from bayplan.config.errors import (
-    FieldError,
-    child,
-    duplicate,
-    invalid,
-    invalid_whole,
-    item,
-    required,
-)
+from bayplan.config.errors import FieldError, child, duplicate, invalid, invalid_whole, item, required
 from bayplan.config.fields import Fields
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
 from bayplan.config.settings import OWN, broken_rules, camel_case

@@ -17,13 +17,7 @@ from bayplan.config.errors import FieldError, FieldWarning, child, forbidden, in
 from bayplan.config.fields import Fields
 from bayplan.config.labels import validate_label_name
 from bayplan.config.plugin_args import decode_resources, decode_shape, validate_each, validate_shape
-from bayplan.config.policy_table import (
-    LABEL_PREFERENCE,
-    LABELS_PRESENCE,
-    RATIO,
-    RESOURCE_NAMES,
-    SERVICE_ANTI_AFFINITY,
-)
+from bayplan.config.policy_table import LABEL_PREFERENCE, LABELS_PRESENCE, RATIO, RESOURCE_NAMES, SERVICE_ANTI_AFFINITY
 from bayplan.config.types import (
     BalanceMeasure,
     InterPodAffinityArgs,

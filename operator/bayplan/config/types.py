@@ -15,16 +15,7 @@ from bayplan.config.bayplan_args import BayplanArgs
 from bayplan.config.connections import ClientConnection, Extender, LeaderElection
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES, FeatureGates
 from bayplan.config.labels import LABEL_NAME, RESOURCE_GROUP
-from bayplan.config.settings import (
-    NOT_NEGATIVE_DURATION,
-    OWN,
-    PERCENTAGE,
-    Int64,
-    Rule,
-    camel_case,
-    each_is,
-    within,
-)
+from bayplan.config.settings import NOT_NEGATIVE_DURATION, OWN, PERCENTAGE, Int64, Rule, camel_case, each_is, within
 
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 KIND: Final = "KubeSchedulerConfiguration"

@@ -17,11 +17,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.node_table import NodeTable
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.framework.runtime import Framework
-from bayplan.live.answers import (
-    DecisionsAnswer,
-    QueueCounts,
-    SummaryAnswer,
-)
+from bayplan.live.answers import DecisionsAnswer, QueueCounts, SummaryAnswer
 from bayplan.live.cluster_view import (
     ClusterCopy,
     WaitingPodsCopy,

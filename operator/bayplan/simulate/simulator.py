@@ -15,12 +15,7 @@ from bayplan.cache.group_members import GroupSource
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.explain.trace import ExplanationTooLargeError
-from bayplan.framework.cluster_event import (
-    ASSIGNED_POD_DELETE,
-    NODE_ADD,
-    NODE_DELETE,
-    node_changes,
-)
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, NODE_ADD, NODE_DELETE, node_changes
 from bayplan.framework.nominator import Nominator
 from bayplan.groups.pod_groups import PodGroups
 from bayplan.plugins.registry import build_frameworks

@@ -6,14 +6,7 @@ from typing import Any, Final
 from msgspec import Struct, structs
 
 from bayplan.api.meta_objects import LabelSelectorRequirement, OwnerReference
-from bayplan.api.objects import (
-    Container,
-    NodeSelectorRequirement,
-    Pod,
-    Taint,
-    Toleration,
-    Volume,
-)
+from bayplan.api.objects import Container, NodeSelectorRequirement, Pod, Taint, Toleration, Volume
 from bayplan.api.storage_objects import (
     CSIDriver,
     CSINodeDriver,
@@ -21,9 +14,7 @@ from bayplan.api.storage_objects import (
     PersistentVolumeClaim,
     TopologySelectorLabelRequirement,
 )
-from bayplan.api.workload_objects import (
-    PodGroup,
-)
+from bayplan.api.workload_objects import PodGroup
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.replay.trace import Trace, trace_of

@@ -14,15 +14,7 @@ from typing import IO, Any, Final, cast
 
 import msgspec
 
-from bayplan.api.kinds import (
-    CLAIM_TEMPLATES,
-    CRD_POD_GROUPS,
-    NODES,
-    POD_GROUPS,
-    PODS,
-    RESOURCES,
-    Resource,
-)
+from bayplan.api.kinds import CLAIM_TEMPLATES, CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES, Resource
 from bayplan.api.workload_objects import LimitRange, PriorityClass, RuntimeClass
 from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects
