@@ -70,7 +70,23 @@ class _Outline(msgspec.Struct, rename="camel"):
 
 
 _outline: Final = msgspec.json.Decoder(_Outline)
-_value: Final = Decoder(dict)
+
+
+class WrittenMetadata(msgspec.Struct, rename="camel", frozen=True):
+    """What an object says it is called and where it came from; the values are whatever stands there."""
+
+    name: Any = None
+    namespace: Any = None
+    generate_name: Any = None
+    uid: Any = None
+    resource_version: Any = None
+
+
+class _Written(msgspec.Struct, frozen=True):
+    metadata: WrittenMetadata = WrittenMetadata()
+
+
+_written: Final = Decoder(_Written)
 
 
 class Text:
@@ -145,13 +161,16 @@ def title(raw: RawObject, text: str = "") -> str:
 
 def names(raw: RawObject) -> tuple[str, str]:
     """Return the namespace and name of an object that may be malformed, safe to print."""
+    meta = written_metadata(raw.value)
+    return printable(meta.namespace), printable(meta.name)
+
+
+def written_metadata(value: msgspec.Raw) -> WrittenMetadata:
+    """Return the metadata of an object that may be malformed, which then says nothing."""
     try:
-        meta = _value(raw.value).get("metadata")
+        return _written(value).metadata
     except DECODE_ERRORS:
-        return "", ""
-    if not isinstance(meta, dict):
-        return "", ""
-    return printable(meta.get("namespace")), printable(meta.get("name"))
+        return WrittenMetadata()
 
 
 def printable(value: object) -> str:

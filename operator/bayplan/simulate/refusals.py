@@ -8,7 +8,6 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import structs
 
-from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.meta_objects import ObjectMeta, Quantity, generated_name
 from bayplan.api.objects import PodSpec, ResourceRequirements, TopologySpreadConstraint
 from bayplan.api.quantity import QuantityError, milli
@@ -23,7 +22,7 @@ from bayplan.cache.resources import (
     is_scalar,
     is_supported_pod_level_resource,
 )
-from bayplan.simulate.documents import Decoder
+from bayplan.simulate.documents import written_metadata
 
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -218,17 +217,6 @@ def _milli(amount: Quantity) -> int | None:
 T = TypeVar("T", bound=Any)
 
 
-class _Start(msgspec.Struct, rename="camel", frozen=True):
-    generate_name: str = ""
-
-
-class _Object(msgspec.Struct):
-    metadata: _Start = _Start()
-
-
-_decode: Final = Decoder(_Object)
-
-
 class GeneratedNames:
     """Gives each object another name, the same in every run; those of API servers end otherwise."""
 
@@ -239,9 +227,6 @@ class GeneratedNames:
         """Return `obj`, which was decoded from `value`, with a name if there it has none but a generateName."""
         if obj.metadata.name:
             return obj
-        try:
-            start = _decode(value).metadata.generate_name
-        except DECODE_ERRORS:
-            start = ""
-        name = generated_name(start, f"{next(self._numbers):05}") if start else ""
+        start = written_metadata(value).generate_name
+        name = generated_name(start, f"{next(self._numbers):05}") if start and isinstance(start, str) else ""
         return structs.replace(obj, metadata=structs.replace(obj.metadata, name=name))

@@ -15,7 +15,7 @@ import msgspec
 from bayplan.api.errors import DECODE_ERRORS
 from bayplan.api.kinds import CLAIM_TEMPLATES, CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES
 from bayplan.config.errors import FieldError, child, did_you_mean, invalid, item, quote, required, unsupported
-from bayplan.simulate.documents import ClusterFileError, Decoder, RawObject, title
+from bayplan.simulate.documents import ClusterFileError, RawObject, title, written_metadata
 from bayplan.simulate.field_rules import RULES
 from bayplan.simulate.input_files import objects_in
 from bayplan.simulate.workloads import WORKLOADS
@@ -152,18 +152,6 @@ class Validate(StrEnum):
     IGNORE = "ignore"
 
 
-class _Identity(msgspec.Struct, rename="camel", frozen=True):
-    uid: Any = None
-    resource_version: Any = None
-
-
-class _Identified(msgspec.Struct):
-    metadata: _Identity = _Identity()
-
-
-_identified: Final = Decoder(_Identified)
-
-
 class Validation:
     """Collects the mistakes in objects that people wrote; `mode` says whether they end the reading."""
 
@@ -218,10 +206,7 @@ NOTHING_CHECKED: Final = Validation(Validate.IGNORE)
 
 def came_from_server(raw: RawObject) -> bool:
     """Whether an API server gave the object a uid or a version, as in snapshots and what `kubectl get` writes."""
-    try:
-        metadata = _identified(raw.value).metadata
-    except DECODE_ERRORS:
-        return False
+    metadata = written_metadata(raw.value)
     return bool(metadata.uid or metadata.resource_version)
 
 
