@@ -20,7 +20,7 @@ from bayplan.api.kubeconfig import (
     without_userinfo,
 )
 from bayplan.api.token_source import StaticToken, TokenFile, TokenSource, token_source
-from bayplan.api.trust import ReloadedFiles, load_identity, verifying_context
+from bayplan.api.trust import ReloadedFiles, client_context, load_identity
 
 logger = logging.getLogger(__name__)
 
@@ -178,11 +178,8 @@ class Credentials:
 
     def _build_context(self, ca: bytes | None, identity: bytes | None) -> ssl.SSLContext:
         label = self._sources[0].label if self._sources[0] else "certificate-authority"
-        context = verifying_context(ca, label, server_name=self.tls_server_name)
+        context = client_context(ca, label, server_name=self.tls_server_name, insecure=self.insecure)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
-        if self.insecure:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
         if identity is not None:
             load_identity(context, identity, "client certificate and key")
         return context

@@ -19,7 +19,7 @@ import aiohttp
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import Entry, without_userinfo
 from bayplan.api.meta_objects import parse_time
-from bayplan.api.trust import verifying_context
+from bayplan.api.trust import client_context
 
 EXEC_API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 FILE_LIFETIME_SECONDS = 60.0
@@ -155,7 +155,7 @@ class OidcToken:
         self._config = {key: str(value) for key, value in config.items() if value is not None}
         self._wall_clock = wall_clock
         authority = Entry(self._where, entry.folder, config).pem("idp-certificate-authority")
-        self._context = verifying_context(authority.read() if authority else None, self._where)
+        self._context = client_context(authority.read() if authority else None, self._where)
         if "id-token" not in config and "refresh-token" not in config:
             raise CredentialsError(f"{self._where}: has neither id-token nor refresh-token")
 

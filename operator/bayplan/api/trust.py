@@ -35,10 +35,13 @@ class _NamedContext(ssl.SSLContext):
         return super().wrap_bio(incoming, outgoing, server_side, self.server_name or server_hostname, session)
 
 
-def verifying_context(authority: bytes | None, label: str, *, server_name: str = "") -> ssl.SSLContext:
+def client_context(
+    authority: bytes | None, label: str, *, server_name: str = "", insecure: bool = False
+) -> ssl.SSLContext:
     """Return a TLS client context that trusts `authority` alone (PEM), or the system's roots when None.
 
-    With `server_name` the certificate has to be for that name, which is also sent, instead of the address.
+    With `server_name` the certificate has to be for that name, which is also sent, instead of the address. With
+    `insecure` any certificate will do.
 
     Raises:
         CredentialsError: `authority` holds no certificate.
@@ -46,6 +49,9 @@ def verifying_context(authority: bytes | None, label: str, *, server_name: str =
     # Checks certificate and name from the start.
     context = _NamedContext(ssl.PROTOCOL_TLS_CLIENT)
     context.server_name = server_name
+    if insecure:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
     if authority is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
         return context

@@ -15,7 +15,7 @@ from bayplan.api.client import ApiClient
 from bayplan.api.credentials import Credentials, load_credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.kinds import path_segment
-from bayplan.api.trust import verifying_context
+from bayplan.api.trust import client_context
 from bayplan.client.errors import CannotLogInError, ClientError, answer_to, unexpected
 from bayplan.client.leader import Target, find_leader
 from bayplan.client.port_forward import LOCAL, port_forward
@@ -69,7 +69,7 @@ async def _connected(target: Target, stack: AsyncExitStack) -> SchedulerClient:
     pod = await find_leader(api, target)
     token = _token(target, credentials, api, [pod.namespace])
     port = await stack.enter_async_context(port_forward(credentials, pod.namespace, pod.name, SECURE_PORT))
-    session = await stack.enter_async_context(session_with(_unverified()))
+    session = await stack.enter_async_context(session_with(client_context(None, "", insecure=True)))
     return SchedulerClient(f"https://{LOCAL}:{port}", token, session)
 
 
@@ -131,17 +131,8 @@ def _checked_server(target: Target) -> str:
 
 
 def _tls(target: Target) -> ssl.SSLContext:
-    if target.insecure:
-        return _unverified()
     authority = None if target.authority is None else _read(target.authority, "--certificate-authority")
-    return verifying_context(authority, "--certificate-authority")
-
-
-def _unverified() -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context
+    return client_context(authority, "--certificate-authority", insecure=target.insecure)
 
 
 def _read(file: Path, flag: str) -> bytes:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 
 from bayplan.api.errors import CredentialsError
 from bayplan.api.kubeconfig import without_userinfo
-from bayplan.api.trust import load_identity, verifying_context
+from bayplan.api.trust import client_context, load_identity
 from bayplan.config.document import UnreadableFileError, read_file
 from bayplan.config.errors import ConfigurationError, FieldError, child, invalid, item, required
 from bayplan.config.fields import Fields, format_duration, required_name
@@ -250,15 +250,13 @@ def tls_context(extender: Extender) -> ssl.SSLContext:
         errors.append(FieldError(_TLS, message))
     if bool(tls.cert_data or tls.cert_file) != bool(tls.key_data or tls.key_file):
         errors.append(FieldError(_TLS, "certificate and key: one is given without the other"))
-    try:
-        context = verifying_context(roots, _TLS, server_name=tls.server_name)
-    except CredentialsError:
-        context = verifying_context(None, _TLS)
-        errors.append(FieldError(_given(tls, "ca"), "holds no certificates in PEM"))
     # kube-scheduler does not check certificates when enableHTTPS is set and no CA is given.
-    if tls.insecure or (extender.enable_https and not trusts):
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
+    insecure = tls.insecure or (extender.enable_https and not trusts)
+    try:
+        context = client_context(roots, _TLS, server_name=tls.server_name, insecure=insecure)
+    except CredentialsError:
+        context = client_context(None, _TLS)
+        errors.append(FieldError(_given(tls, "ca"), "holds no certificates in PEM"))
     if certificate is not None and key is not None:
         try:
             load_identity(context, certificate + b"\n" + key, _TLS)
