@@ -1,11 +1,12 @@
 """A pod with everything a scheduling cycle asks of it worked out once."""
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
+from msgspec import structs
 
-from bayplan.api.objects import Pod
+from bayplan.api.objects import Pod, PodStatus
 from bayplan.cache.affinity_terms import PodAffinityTerms, affinity_terms
 from bayplan.cache.container_requests import HostPort, host_ports
 from bayplan.cache.recently_used import RecentlyUsed
@@ -128,6 +129,14 @@ class PodInfo:
             said = "" if meta.annotations is None else meta.annotations.expected_duration or ""
             self._size = _BYTES_PER_ENCODED_BYTE * (encoded_size((meta.labels, self.pod.spec)) + len(said))
         return self._size
+
+    def with_spec(self, status: PodStatus | None = None, **changes: Any) -> "PodInfo":  # noqa: ANN401 - of any field
+        """Return the pod with other fields of its spec, and maybe another status; what-if questions rely on it.
+
+        Nothing is derived of it yet.
+        """
+        spec = structs.replace(self.pod.spec, **changes)
+        return PodInfo(Pod(self.pod.metadata, spec, status or self.pod.status))
 
     def share_terms_of(self, before: "PodInfo") -> None:
         """Share the affinity terms of an earlier version of the pod if it has the same: working them out takes long."""

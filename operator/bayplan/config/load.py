@@ -128,11 +128,10 @@ def default_configuration(*, scheduler_name: str | None = None) -> SchedulerConf
     if scheduler_name == "":
         raise ConfigurationError([required("--scheduler-name")])
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
-    profile = make_profile(None, {})
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     unspread = PodTopologySpreadArgs(defaulting_type=PodTopologySpreadDefaulting.LIST)
-    config = {**profile.plugin_config, "NodeResourcesFit": packing, "PodTopologySpread": unspread}
-    return SchedulerConfiguration(profiles=(replace(profile, scheduler_name=name, plugin_config=config),))
+    profile = make_profile(None, {}).with_args("NodeResourcesFit", packing).with_args("PodTopologySpread", unspread)
+    return SchedulerConfiguration(profiles=(replace(profile, scheduler_name=name),))
 
 
 def rename_profile(

@@ -298,9 +298,5 @@ def leave_to_extenders(configuration: SchedulerConfiguration) -> SchedulerConfig
     )
     if not ignored:
         return configuration
-
-    def changed(profile: Profile) -> Profile:
-        config = {**profile.plugin_config, _FIT: replace(profile.fit, ignored_resources=ignored)}
-        return replace(profile, plugin_config=config)
-
-    return replace(configuration, profiles=tuple(changed(profile) for profile in configuration.profiles))
+    profiles = (each.with_args(_FIT, replace(each.fit, ignored_resources=ignored)) for each in configuration.profiles)
+    return replace(configuration, profiles=tuple(profiles))

@@ -5,7 +5,7 @@ Field names are kube-scheduler's in snake case. All values are immutable and com
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Final
@@ -279,6 +279,10 @@ class Profile:
     """What runs."""
     plugin_config: Mapping[str, PluginArgs] = field(default_factory=dict)
     """Arguments by plugin name; every enabled plugin that takes arguments has an entry."""
+
+    def with_args(self, plugin: str, args: PluginArgs) -> "Profile":
+        """Return the profile with other arguments of a plugin."""
+        return replace(self, plugin_config={**self.plugin_config, plugin: args})
 
     @property
     def fit(self) -> NodeResourcesFitArgs:

@@ -21,7 +21,6 @@ from bayplan.config.types import (
     DEFAULT_SCHEDULER_NAME,
     PLUGIN_SET_KEYS,
     InterPodAffinityArgs,
-    PluginArgs,
     PluginEntry,
     Plugins,
     PluginSet,
@@ -134,13 +133,12 @@ def _algorithm(fields: Fields, hard_weight: int | None) -> SchedulerConfiguratio
             if fields.raw(key):
                 fields.forbid(key, "may not be given together with a policy")
         return found
-    config: dict[str, PluginArgs] = dict(profile.plugin_config)
-    if hard_weight and config.get("InterPodAffinity") == default_args("InterPodAffinity"):
-        config["InterPodAffinity"] = InterPodAffinityArgs(hard_weight)
+    if hard_weight and profile.plugin_config.get("InterPodAffinity") == default_args("InterPodAffinity"):
+        profile = profile.with_args("InterPodAffinity", InterPodAffinityArgs(hard_weight))
     if provider == _AUTOSCALER_PROVIDER:
         packing = ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED)
-        config["NodeResourcesFit"] = replace(profile.fit, scoring_strategy=packing)
-    return SchedulerConfiguration(profiles=(replace(profile, plugin_config=config),))
+        profile = profile.with_args("NodeResourcesFit", replace(profile.fit, scoring_strategy=packing))
+    return SchedulerConfiguration(profiles=(profile,))
 
 
 def _plugins(fields: Fields) -> Plugins:
@@ -202,11 +200,9 @@ def _policy_file(path: Path, file: Fields, hard_weight: int | None) -> Scheduler
 
 def _with_bind_timeout(fields: Fields, profile: Profile) -> Profile:
     """The profile with VolumeBinding's argument, which stood at the top level."""
-    config: dict[str, PluginArgs] = dict(profile.plugin_config)
-    seconds = fields.integer("bindTimeoutSeconds", 64)
-    if seconds is not None:
-        if seconds < 0:
-            fields.invalid("bindTimeoutSeconds", seconds, "must be non-negative")
-        if isinstance(given := config.get("VolumeBinding"), VolumeBindingArgs):
-            config["VolumeBinding"] = replace(given, bind_timeout_seconds=seconds)
-    return replace(profile, plugin_config=config)
+    seconds, given = fields.integer("bindTimeoutSeconds", 64), profile.plugin_config.get("VolumeBinding")
+    if seconds is not None and seconds < 0:
+        fields.invalid("bindTimeoutSeconds", seconds, "must be non-negative")
+    if seconds is None or not isinstance(given, VolumeBindingArgs):
+        return profile
+    return profile.with_args("VolumeBinding", replace(given, bind_timeout_seconds=seconds))

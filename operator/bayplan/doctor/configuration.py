@@ -7,7 +7,6 @@ from typing import Final
 
 from bayplan.config.convert import to_minimal_yaml
 from bayplan.config.types import (
-    NodeResourcesFitArgs,
     PluginEntry,
     PodTopologySpreadArgs,
     PodTopologySpreadDefaulting,
@@ -80,7 +79,7 @@ def _packing(profile: Profile) -> Profile:
     if not fit.spreads:
         return profile
     packs = ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED, fit.scoring_strategy.resources)
-    return _with(profile, _FIT, replace(fit, scoring_strategy=packs))
+    return profile.with_args(_FIT, replace(fit, scoring_strategy=packs))
 
 
 def _weighing(name: str, profile: Profile) -> Profile:
@@ -88,7 +87,7 @@ def _weighing(name: str, profile: Profile) -> Profile:
     if fit.scoring_strategies or name in {each.name for each in _resources(profile)}:
         return profile
     more = (*fit.scoring_strategy.resources, ResourceSpec(name, _SCARCE_WEIGHT))
-    return _with(profile, _FIT, replace(fit, scoring_strategy=replace(fit.scoring_strategy, resources=more)))
+    return profile.with_args(_FIT, replace(fit, scoring_strategy=replace(fit.scoring_strategy, resources=more)))
 
 
 def _spreads_by_default(profile: Profile) -> bool:
@@ -101,7 +100,7 @@ def _unspreading() -> PodTopologySpreadArgs:
 
 
 def _unspread(profile: Profile) -> Profile:
-    return _with(profile, _SPREAD, _unspreading())
+    return profile.with_args(_SPREAD, _unspreading())
 
 
 def _without(name: str, profile: Profile) -> Profile:
@@ -109,7 +108,3 @@ def _without(name: str, profile: Profile) -> Profile:
     enabled = tuple(each for each in score.enabled if each.name != name)
     changed = replace(score, enabled=enabled, disabled=(*score.disabled, PluginEntry(name)))
     return replace(profile, plugins=replace(profile.plugins, score=changed))
-
-
-def _with(profile: Profile, name: str, args: NodeResourcesFitArgs | PodTopologySpreadArgs) -> Profile:
-    return replace(profile, plugin_config={**profile.plugin_config, name: args})

@@ -198,7 +198,7 @@ def _owned(pod: PodInfo) -> PodInfo:
 
 def _asking(pod: PodInfo) -> PodInfo:
     containers = [_with_requests(each) for each in pod.pod.spec.containers]
-    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, containers=containers)))
+    return pod.with_spec(containers=containers)
 
 
 def _with_requests(container: Container) -> Container:
@@ -217,4 +217,4 @@ def _tainted(node: Node, key: str) -> Node:
 
 def _tolerating(pod: PodInfo, key: str) -> PodInfo:
     tolerations = [*(pod.pod.spec.tolerations or ()), Toleration(key, "Exists")]
-    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, tolerations=tolerations)))
+    return pod.with_spec(tolerations=tolerations)

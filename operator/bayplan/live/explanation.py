@@ -171,7 +171,7 @@ def decision_item(number: int, decision: RecentDecision) -> DecisionItem:
 def _anew(pod: PodInfo) -> PodInfo:
     # What is kept with a pod of its shape belongs to the engine that schedules, and a node that it names is the answer
     # of an earlier decision.
-    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name="")))
+    return pod.with_spec(node_name="")
 
 
 def _scheduled_at(pod: Pod) -> str | None:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from typing import Final
 
 import msgspec
-from msgspec import structs
 
 from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PodDisruptionBudget
@@ -178,12 +177,9 @@ class Rehearsal:
         """Have the pod be on the node with these claims, wherever it is, or wait where that is none."""
         left = self.simulator.depart(pod.uid)
         take_again(self.simulator.cache.listers, pod, claims if node else left, waits=not node)
-        spec = structs.replace(pod.pod.spec, node_name=node)
-        self.simulator.add(ClusterObjects(pods=[PodInfo(structs.replace(pod.pod, spec=spec))]))
+        self.simulator.add(ClusterObjects(pods=[pod.with_spec(node_name=node)]))
 
 
 def _evicting_nobody(pod: PodInfo) -> PodInfo:
     """The pod, which preempts nobody should it wait."""
-    if pod.pod.spec.node_name:
-        return pod
-    return PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, preemption_policy="Never")))
+    return pod if pod.pod.spec.node_name else pod.with_spec(preemption_policy="Never")

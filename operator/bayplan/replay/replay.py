@@ -11,7 +11,6 @@ from math import ceil, inf
 from typing import Final
 
 import msgspec
-from msgspec import structs
 
 from bayplan.api.meta_objects import Annotations, ObjectMeta, OwnerReference
 from bayplan.api.objects import Node, Pod, PodStatus
@@ -190,7 +189,7 @@ class Replay:
 
     def _confirm(self, pod: PodInfo, node_name: str) -> None:
         """Have a pod be seen on its node: plugins learn only from those how long they ran."""
-        bound = PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name=node_name)))
+        bound = pod.with_spec(node_name=node_name)
         bound.take_over(pod)
         self._simulator.cache.set_pod(bound)
 

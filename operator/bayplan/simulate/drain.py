@@ -93,7 +93,7 @@ def drained(
             continue
         if pod.is_terminating:
             # It goes anyway.
-            kept.append(PodInfo(structs.replace(pod.pod, spec=structs.replace(pod.pod.spec, node_name=""))))
+            kept.append(pod.with_spec(node_name=""))
             continue
         report.evicted += 1
         scheduler = pod.pod.spec.scheduler_name

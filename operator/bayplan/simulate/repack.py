@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from itertools import compress
 from typing import Final
 
-from msgspec import structs
-
 from bayplan.api.objects import PodStatus
 from bayplan.cache.cache import is_finished
 from bayplan.cache.pod_info import PodInfo
@@ -122,8 +120,7 @@ def _stays(pod: PodInfo, known: Collection[str], *, chosen: bool) -> str | None:
 def _waiting(pod: PodInfo, profiles: Sequence[str]) -> PodInfo:
     spec = pod.pod.spec
     scheduler = spec.scheduler_name if spec.scheduler_name in profiles else profiles[0]
-    spec = structs.replace(spec, node_name="", scheduler_name=scheduler)
-    made = PodInfo(structs.replace(pod.pod, spec=spec, status=PodStatus(phase="Pending")))
+    made = pod.with_spec(PodStatus(phase="Pending"), node_name="", scheduler_name=scheduler)
     made.take_over(pod)
     return made
 

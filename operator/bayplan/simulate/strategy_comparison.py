@@ -190,15 +190,8 @@ def strategy_configuration(strategy: ScoringStrategyType) -> SchedulerConfigurat
     configuration = default_configuration()
     profile = configuration.profiles[0]
     fit = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(strategy, _RESOURCES))
-    return replace(
-        configuration, profiles=(replace(profile, plugin_config={**profile.plugin_config, "NodeResourcesFit": fit}),)
-    )
+    return replace(configuration, profiles=(profile.with_args("NodeResourcesFit", fit),))
 
 
 def _bound(pod: PodInfo, node: str) -> PodInfo:
-    spec, status = pod.pod.spec, pod.pod.status
-    return PodInfo(
-        structs.replace(
-            pod.pod, spec=structs.replace(spec, node_name=node), status=structs.replace(status, phase="Running")
-        )
-    )
+    return pod.with_spec(structs.replace(pod.pod.status, phase="Running"), node_name=node)
