@@ -13,7 +13,7 @@ from click.exceptions import Exit
 
 from bayplan.cache.node_table import NodeTable
 from bayplan.cli import BAD_INPUT
-from bayplan.cli.flags import FEATURE_GATES, STDIN, command
+from bayplan.cli.flags import FEATURE_GATES, STDIN, command, noted
 from bayplan.cli.help_sections import CommandGroup
 from bayplan.config.convert import to_effective_yaml, to_minimal_yaml
 from bayplan.config.document import MAX_BYTES, Positions, parse_document, read_data
@@ -227,13 +227,11 @@ def load_checked(
     Raises:
         ConfigurationError: with everything that is wrong.
     """
-    wrong_gates: tuple[FieldError, ...] = ()
+    errors: list[FieldError] = []
     gates = DEFAULT_FEATURE_GATES
-    try:
+    with noted(errors):
         gates = parse_feature_gates(feature_gates or ())
-    except ConfigurationError as error:
-        wrong_gates = error.errors
-    try:
+    with noted(errors):
         if file is None:
             configuration = replace(default_configuration(scheduler_name=scheduler_name), feature_gates=gates)
         else:
@@ -249,8 +247,6 @@ def load_checked(
                 data=data,
                 check=lambda configuration: build_frameworks(configuration, NodeTable()),
             )
-    except ConfigurationError as error:
-        raise ConfigurationError((*wrong_gates, *error.errors), file=error.file) from None
-    if wrong_gates:
-        raise ConfigurationError(wrong_gates)
+    if errors:
+        raise ConfigurationError(errors, file="" if file is None else str(file))
     return configuration

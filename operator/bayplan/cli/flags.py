@@ -149,15 +149,16 @@ def _read(
     for field, read, parameter in flags:
         value = values[parameter.name or ""]
         if value is not None and value != ():
-            with _noted(errors):
+            with noted(errors):
                 given[field] = value if read is None else read(_long_name(parameter), value)
-    with _noted(errors):
+    with noted(errors):
         return group(**given)
     return None
 
 
 @contextmanager
-def _noted(errors: list[FieldError]) -> Iterator[None]:
+def noted(errors: list[FieldError]) -> Iterator[None]:
+    """Add what is wrong to `errors`, and go on behind the block; commands that tell all mistakes at once rely on it."""
     try:
         yield
     except ConfigurationError as error:
