@@ -5,14 +5,14 @@ import json
 import logging
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Callable, Collection
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 import msgspec
 from aiohttp import web
-from aiohttp.typedefs import Middleware
+from aiohttp.typedefs import Handler, Middleware
 
 from bayplan.api.client import ApiClient
 from bayplan.api.errors import DECODE_ERRORS, AmbiguousError, CredentialsError, UnreachableError
@@ -34,7 +34,6 @@ _UID = "1.3.6.1.4.1.57683.2"
 PRIVILEGED_GROUP = "system:masters"
 """Who may do everything; API servers do not ask for it either."""
 
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 logger = logging.getLogger(__name__)
 
 
@@ -137,7 +136,7 @@ def only_who_may(security: Security) -> Middleware:
     """
 
     @web.middleware
-    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         if security.is_open(request.path):
             return await handler(request)
         try:
@@ -167,7 +166,7 @@ def only_this_machine(resources: Collection[web.AbstractResource | None]) -> Mid
     """
 
     @web.middleware
-    async def guard(request: web.Request, handler: _Handler) -> web.StreamResponse:
+    async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         is_ours = is_local(request.remote or "") and is_local(urlsplit(f"//{request.host}").hostname or "")
         # The resource itself: how a pattern is written is not how a resource says it.
         if request.match_info.route.resource in resources and not is_ours:

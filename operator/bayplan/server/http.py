@@ -4,12 +4,13 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
+from aiohttp.typedefs import Handler
 from prometheus_client import CollectorRegistry
 
 from bayplan.api.backoff import TokenBucket
@@ -43,8 +44,6 @@ _TROUBLE_PAUSE_SECONDS = 0.2
 
 PUBLIC_PATHS = ("/metrics", "/metrics/slis", "/livez", "/readyz", "/healthz")
 """What names no object."""
-
-_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class HttpServer:
@@ -219,7 +218,7 @@ def _make_room(oldest: Handshake | Connection | None) -> None:
 
 
 @web.middleware
-async def _plain_errors(request: web.Request, handler: _Handler) -> web.StreamResponse:
+async def _plain_errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         return await handler(request)
     except web.HTTPException as refusal:

@@ -64,10 +64,6 @@ def _port(_name: str, port: int) -> int | None:
     return port or None
 
 
-def _pem(name: str, path: Path) -> PemSource:
-    return PemSource(name, path=path)
-
-
 def _version(name: str, text: str) -> ssl.TLSVersion:
     # Given and empty is the default.
     if (version := _VERSIONS.get(text or "VersionTLS12")) is None:
@@ -117,7 +113,7 @@ class AuthenticationOptions:
     client_authorities: PemSource | None = flag(
         "--client-ca-file FILE",
         "Whose client certificates count; by default the cluster's, which are looked up.",
-        read=_pem,
+        read=PemSource,
     )
     skips_lookup: bool = flag(
         "--authentication-skip-lookup BOOL", "Look up no authorities in the cluster.", default=False, read=boolean
@@ -186,9 +182,9 @@ class ServingOptions:
         type=PORT,
     )
     certificate: PemSource | None = flag(
-        "--tls-cert-file FILE", "Serving certificate and what is between it and its CA.", read=_pem
+        "--tls-cert-file FILE", "Serving certificate and what is between it and its CA.", read=PemSource
     )
-    key: PemSource | None = flag("--tls-private-key-file FILE", "The key to it.", read=_pem)
+    key: PemSource | None = flag("--tls-private-key-file FILE", "The key to it.", read=PemSource)
     certificate_directory: Path | None = flag(
         "--cert-dir FOLDER",
         "Where bayplan.crt and bayplan.key are, or are put; without it a new pair is made in memory.",
