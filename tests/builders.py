@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from bayplan.api.meta_objects import LabelSelectorRequirement, OwnerReference
+from bayplan.api.meta_objects import LabelSelectorRequirement, ObjectMeta, OwnerReference
 from bayplan.api.objects import (
     Affinity,
     Condition,
@@ -21,7 +21,6 @@ from bayplan.api.objects import (
     NodeSelectorTerm,
     NodeSpec,
     NodeStatus,
-    ObjectMeta,
     Pod,
     PodAffinity,
     PodSchedulingGate,

@@ -1,4 +1,4 @@
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import Namespace, Service
 from bayplan.cache.listers import Listers
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from tests.builders import make_node, make_pod_info
 
-from bayplan.api.objects import LabelSelector, ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import LabelSelector
 from bayplan.api.workload_objects import (
     PodDisruptionBudget,
     PodDisruptionBudgetSpec,

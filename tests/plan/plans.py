@@ -2,7 +2,8 @@
 
 from tests.builders import make_node, make_pod_info
 
-from bayplan.api.objects import LabelSelector, ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import LabelSelector
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration

@@ -8,8 +8,8 @@ from tests.builders import make_node, make_pod, make_term
 from tests.plugins.scenes import Scene
 
 from bayplan.api import storage_objects as storage
-from bayplan.api.meta_objects import OwnerReference
-from bayplan.api.objects import LabelSelector, Node, NodeSelector, ObjectMeta, Pod, Volume
+from bayplan.api.meta_objects import ObjectMeta, OwnerReference
+from bayplan.api.objects import LabelSelector, Node, NodeSelector, Pod, Volume
 from bayplan.api.objects import PersistentVolumeClaimSource as ClaimSource
 from bayplan.api.response import ApiCall, ApiResponse
 from bayplan.cache.listers import Listers

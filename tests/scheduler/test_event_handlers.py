@@ -3,7 +3,8 @@ import pytest
 from tests.builders import make_node, make_pod, make_pod_info
 from tests.cache_checks import assert_adds_up
 
-from bayplan.api.objects import ContainerStatus, Node, ObjectMeta, ResourceRequirements
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import ContainerStatus, Node, ResourceRequirements
 from bayplan.api.storage_objects import StorageClass
 from bayplan.api.workload_objects import ReplicaSet
 from bayplan.framework.cluster_event import node_changes

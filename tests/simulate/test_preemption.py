@@ -10,7 +10,7 @@ from tests.builders import make_node, make_pod, make_selector
 from tests.simulate.explained import run_explained
 from tests.simulate.test_simulator import simulator
 
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import PDBPolicy

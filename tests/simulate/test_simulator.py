@@ -8,7 +8,7 @@ from tests.builders import make_node, make_pod
 from tests.cache_checks import assert_adds_up
 from tests.simulate.explained import run_explained
 
-from bayplan.api.objects import ObjectMeta
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.workload_objects import ReplicaSet, Service
 from bayplan.cache.pod_info import PodInfo
 from bayplan.config.load import default_configuration, load_configuration

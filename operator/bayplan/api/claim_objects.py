@@ -3,7 +3,7 @@
 import msgspec
 
 from bayplan.api.device_objects import DeviceSelector, OpaqueDeviceConfiguration
-from bayplan.api.meta_objects import Annotations, ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import Annotations, Described, ObjectMeta, Quantity, Struct
 from bayplan.api.objects import Condition, NodeSelector, Toleration
 
 
@@ -167,8 +167,7 @@ class ResourceClaimTemplateSpec(Struct, frozen=True):
     spec: ResourceClaimSpec = ResourceClaimSpec()
 
 
-class ResourceClaimTemplate(Struct, frozen=True):
+class ResourceClaimTemplate(Described, frozen=True):
     """A resource.k8s.io/v1 ResourceClaimTemplate: a controller makes a claim of it for each pod that names it."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.meta_objects import ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import Described, Quantity, Struct
 from bayplan.api.objects import NodeSelector, Taint
 
 
@@ -44,10 +44,9 @@ class DeviceClassSpec(Struct, frozen=True):
     extended_resource_name: str | None = None
 
 
-class DeviceClass(Struct, frozen=True):
+class DeviceClass(Described, frozen=True):
     """A resource.k8s.io/v1 DeviceClass."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
@@ -72,10 +71,9 @@ class DeviceTaintRuleSpec(Struct, frozen=True):
     taint: DeviceTaint = DeviceTaint()
 
 
-class DeviceTaintRule(Struct, frozen=True):
+class DeviceTaintRule(Described, frozen=True):
     """A resource.k8s.io/v1 DeviceTaintRule."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
 
 
@@ -174,8 +172,7 @@ class ResourceSliceSpec(Struct, frozen=True):
     shared_counters: list[CounterSet] | None = None
 
 
-class ResourceSlice(Struct, frozen=True):
+class ResourceSlice(Described, frozen=True):
     """A resource.k8s.io/v1 ResourceSlice."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ResourceSliceSpec = ResourceSliceSpec()

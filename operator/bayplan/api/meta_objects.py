@@ -50,6 +50,12 @@ class ObjectMeta(Struct, frozen=True):
     annotations: Annotations | None = None
 
 
+class Described(Struct, frozen=True):
+    """An object of some kind: what all kinds have."""
+
+    metadata: ObjectMeta = ObjectMeta()
+
+
 def key_of(meta: ObjectMeta) -> str:
     """Return the object's "namespace/name", or the name alone of what has no namespace."""
     return f"{meta.namespace}/{meta.name}" if meta.namespace else meta.name

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import Described, LabelSelector, Quantity, Struct
 
 
 class NodeSelectorRequirement(Struct, frozen=True):
@@ -169,8 +169,8 @@ class Volume(Struct, frozen=True):
     persistent_volume_claim: PersistentVolumeClaimSource | None = None
     ephemeral: dict[str, Any] | None = None
     image: ImageVolumeSource | None = None
-    gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
-    aws_elastic_block_store: dict[str, Any] | None = msgspec.field(default=None, name="awsElasticBlockStore")
+    gce_persistent_disk: dict[str, Any] | None = None
+    aws_elastic_block_store: dict[str, Any] | None = None
     azure_disk: dict[str, Any] | None = None
     azure_file: dict[str, Any] | None = None
     cinder: dict[str, Any] | None = None
@@ -268,10 +268,9 @@ class PodStatus(Struct, frozen=True):
     resource_claim_statuses: list[PodResourceClaimStatus] | None = None
 
 
-class Pod(Struct, frozen=True):
+class Pod(Described, frozen=True):
     """A v1 Pod."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
 
@@ -315,9 +314,8 @@ class NodeStatus(Struct, frozen=True):
     declared_features: list[str] | None = None
 
 
-class Node(Struct, frozen=True):
+class Node(Described, frozen=True):
     """A v1 Node."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()

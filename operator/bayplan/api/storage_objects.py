@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from bayplan.api.meta_objects import Annotations, LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import Annotations, Described, LabelSelector, ObjectMeta, Quantity, Struct
 from bayplan.api.objects import NodeSelector
 
 
@@ -67,7 +67,7 @@ class PersistentVolumeSpec(Struct, frozen=True):
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIVolumeSource | None = None
-    gce_persistent_disk: dict[str, Any] | None = msgspec.field(default=None, name="gcePersistentDisk")
+    gce_persistent_disk: dict[str, Any] | None = None
     aws_elastic_block_store: dict[str, Any] | None = None
     azure_disk: dict[str, Any] | None = None
     cinder: dict[str, Any] | None = None
@@ -133,10 +133,9 @@ class TopologySelectorTerm(Struct, frozen=True):
     match_label_expressions: list[TopologySelectorLabelRequirement] | None = None
 
 
-class StorageClass(Struct, frozen=True):
+class StorageClass(Described, frozen=True):
     """A storage.k8s.io/v1 StorageClass."""
 
-    metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
     volume_binding_mode: str | None = None
     allowed_topologies: list[TopologySelectorTerm] | None = None
@@ -175,17 +174,15 @@ class CSIDriverSpec(Struct, frozen=True):
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
-class CSIDriver(Struct, frozen=True):
+class CSIDriver(Described, frozen=True):
     """A storage.k8s.io/v1 CSIDriver."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: CSIDriverSpec = CSIDriverSpec()
 
 
-class CSIStorageCapacity(Struct, frozen=True):
+class CSIStorageCapacity(Described, frozen=True):
     """A storage.k8s.io/v1 CSIStorageCapacity: what is free for a class in a part of the cluster."""
 
-    metadata: ObjectMeta = ObjectMeta()
     node_topology: LabelSelector | None = None
     storage_class_name: str = ""
     capacity: Quantity = None
@@ -206,8 +203,7 @@ class VolumeAttachmentSpec(Struct, frozen=True):
     source: VolumeAttachmentSource = VolumeAttachmentSource()
 
 
-class VolumeAttachment(Struct, frozen=True):
+class VolumeAttachment(Described, frozen=True):
     """A storage.k8s.io/v1 VolumeAttachment."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()

@@ -2,14 +2,12 @@
 
 from typing import Any
 
-from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Quantity, Struct
+from bayplan.api.meta_objects import Described, LabelSelector, Quantity, Struct
 from bayplan.api.objects import Condition, Toleration
 
 
-class Namespace(Struct, frozen=True):
+class Namespace(Described, frozen=True):
     """A v1 Namespace; pod affinity terms select namespaces by their labels."""
-
-    metadata: ObjectMeta = ObjectMeta()
 
 
 class ServiceSpec(Struct, frozen=True):
@@ -18,10 +16,9 @@ class ServiceSpec(Struct, frozen=True):
     selector: dict[str, str] | None = None
 
 
-class Service(Struct, frozen=True):
+class Service(Described, frozen=True):
     """A v1 Service; default topology spreading groups the pods it selects."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ServiceSpec = ServiceSpec()
 
 
@@ -31,10 +28,9 @@ class ReplicationControllerSpec(Struct, frozen=True):
     selector: dict[str, str] | None = None
 
 
-class ReplicationController(Struct, frozen=True):
+class ReplicationController(Described, frozen=True):
     """A v1 ReplicationController."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
@@ -44,8 +40,7 @@ class WorkloadSpec(Struct, frozen=True):
     selector: LabelSelector | None = None
 
 
-class _Workload(Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
+class _Workload(Described, frozen=True):
     spec: WorkloadSpec = WorkloadSpec()
 
 
@@ -73,18 +68,16 @@ class PodDisruptionBudgetStatus(Struct, frozen=True):
     disrupted_pods: dict[str, str | None] | None = None
 
 
-class PodDisruptionBudget(Struct, frozen=True):
+class PodDisruptionBudget(Described, frozen=True):
     """A policy/v1 PodDisruptionBudget; preemption prefers victims that violate none."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodDisruptionBudgetSpec = PodDisruptionBudgetSpec()
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class PriorityClass(Struct, frozen=True):
+class PriorityClass(Described, frozen=True):
     """A scheduling.k8s.io/v1 PriorityClass; read only for objects that come from files."""
 
-    metadata: ObjectMeta = ObjectMeta()
     value: int = 0
     global_default: bool = False
     preemption_policy: str | None = None
@@ -103,10 +96,9 @@ class RuntimeClassScheduling(Struct, frozen=True):
     tolerations: list[Toleration] | None = None
 
 
-class RuntimeClass(Struct, frozen=True):
+class RuntimeClass(Described, frozen=True):
     """A node.k8s.io/v1 RuntimeClass; read only for objects that come from files."""
 
-    metadata: ObjectMeta = ObjectMeta()
     overhead: Overhead = Overhead()
     scheduling: RuntimeClassScheduling = RuntimeClassScheduling()
 
@@ -127,10 +119,9 @@ class LimitRangeSpec(Struct, frozen=True):
     limits: list[LimitRangeItem] | None = None
 
 
-class LimitRange(Struct, frozen=True):
+class LimitRange(Described, frozen=True):
     """A v1 LimitRange; read only for objects that come from files."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
 
 
@@ -189,9 +180,8 @@ class PodGroupStatus(Struct, frozen=True):
     conditions: list[Condition] | None = None
 
 
-class PodGroup(Struct, frozen=True):
+class PodGroup(Described, frozen=True):
     """A scheduling.k8s.io/v1beta1 or a scheduling.x-k8s.io/v1alpha1 PodGroup."""
 
-    metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()

@@ -5,7 +5,7 @@ from typing import Final
 
 from msgspec import structs
 
-from bayplan.api.meta_objects import LabelSelector, ObjectMeta, Struct
+from bayplan.api.meta_objects import Described, LabelSelector, Struct
 from bayplan.api.objects import Condition, PodSpec
 from bayplan.api.selectors import compile_label_selector
 from bayplan.api.storage_objects import PersistentVolumeClaim
@@ -17,11 +17,7 @@ _COUNTS: Final = ("replicas", "parallelism", "completions")
 _LONGEST_CRON_JOB: Final = 52
 
 
-class _Described(Struct, frozen=True):
-    metadata: ObjectMeta = ObjectMeta()
-
-
-class PodTemplateSpec(_Described, frozen=True):
+class PodTemplateSpec(Described, frozen=True):
     """What the pods of a workload are made from."""
 
     spec: PodSpec = PodSpec()
@@ -88,7 +84,7 @@ class JobStatus(Struct, frozen=True):
     conditions: list[Condition] | None = None
 
 
-class JobTemplateSpec(_Described, frozen=True):
+class JobTemplateSpec(Described, frozen=True):
     """What the Jobs of a CronJob are made from."""
 
     spec: JobSpec = JobSpec()
@@ -102,7 +98,7 @@ class CronJobSpec(Struct, frozen=True):
     job_template: JobTemplateSpec = JobTemplateSpec()
 
 
-class _Replicated(_Described, frozen=True):
+class _Replicated(Described, frozen=True):
     spec: ReplicatedSpec = ReplicatedSpec()
 
 
@@ -114,13 +110,13 @@ class ReplicaSet(_Replicated, frozen=True):
     """An apps/v1 ReplicaSet."""
 
 
-class ReplicationController(_Described, frozen=True):
+class ReplicationController(Described, frozen=True):
     """A v1 ReplicationController."""
 
     spec: ReplicationControllerSpec = ReplicationControllerSpec()
 
 
-class StatefulSet(_Described, frozen=True):
+class StatefulSet(Described, frozen=True):
     """An apps/v1 StatefulSet."""
 
     spec: StatefulSetSpec = StatefulSetSpec()
@@ -130,20 +126,20 @@ class DaemonSet(_Replicated, frozen=True):
     """An apps/v1 DaemonSet."""
 
 
-class Job(_Described, frozen=True):
+class Job(Described, frozen=True):
     """A batch/v1 Job."""
 
     spec: JobSpec = JobSpec()
     status: JobStatus = JobStatus()
 
 
-class CronJob(_Described, frozen=True):
+class CronJob(Described, frozen=True):
     """A batch/v1 CronJob."""
 
     spec: CronJobSpec = CronJobSpec()
 
 
-class PodTemplate(_Described, frozen=True):
+class PodTemplate(Described, frozen=True):
     """A v1 PodTemplate; no controller makes pods of it, a simulation tries one."""
 
     template: PodTemplateSpec = PodTemplateSpec()
@@ -163,7 +159,7 @@ class AutoscalerSpec(Struct, frozen=True):
     min_replicas: int | None = None
 
 
-class Autoscaler(_Described, frozen=True):
+class Autoscaler(Described, frozen=True):
     """An autoscaling HorizontalPodAutoscaler, which has a workload run `min_replicas` pods at least."""
 
     spec: AutoscalerSpec = AutoscalerSpec()

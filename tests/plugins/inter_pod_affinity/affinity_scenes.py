@@ -6,10 +6,10 @@ from tests.builders import make_selector
 from tests.plugins.scenes import Scene
 from tests.reference import inter_pod_affinity as oracle
 
+from bayplan.api.meta_objects import ObjectMeta
 from bayplan.api.objects import (
     LabelSelector,
     Node,
-    ObjectMeta,
     Pod,
     PodAffinity,
     PodAffinityTerm,

@@ -5,7 +5,8 @@ from tests.builders import make_node, make_pod, make_selector
 from tests.plugins.pod_topology_spread.spreading import Spreading
 from tests.plugins.scenes import WEB, hint, spread
 
-from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod, TopologySpreadConstraint
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import LabelSelector, Node, Pod, TopologySpreadConstraint
 from bayplan.api.workload_objects import (
     ReplicaSet,
     ReplicationController,

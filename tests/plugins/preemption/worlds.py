@@ -5,7 +5,8 @@ from typing import Any
 
 from tests.builders import make_pod
 
-from bayplan.api.objects import LabelSelector, Node, ObjectMeta, Pod
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.api.objects import LabelSelector, Node, Pod
 from bayplan.api.workload_objects import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.cache.cache import Cache
 from bayplan.cache.group_members import GroupSource
