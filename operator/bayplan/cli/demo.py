@@ -39,7 +39,7 @@ _OWN_CLUSTER: Final = (
 class _Flags:
     nodes: int = flag("--nodes INT", "Size of the cluster.", default=30, type=click.IntRange(1, 5000))
     pods: int = flag("--pods INT", "How many pods come.", default=160, type=click.IntRange(1, 100_000))
-    seed: int = flag("--seed INT", "Another seed, another stream.", default=3, type=int)
+    seed: int = flag("--seed INT", "Another seed, another stream.", default=3)
     speed: float | None = flag(
         "--speed FLOAT",
         "Pods that come or go per second; by default done within seconds.",

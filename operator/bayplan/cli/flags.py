@@ -14,7 +14,7 @@ import click
 from bayplan.cli.help_sections import OPTIONS, Command, SectionOption
 from bayplan.config.errors import ConfigurationError, FieldError, forbidden
 from bayplan.config.feature_gates import FLAG as FEATURE_GATES_FLAG
-from bayplan.config.flags import FILE_NAME, FILE_TEXT, FLAG, Flag, Read, flag
+from bayplan.config.flags import FILE_NAME, FILE_TEXT, FLAG, PORT, Flag, Read, flag
 from bayplan.logs.formats import HIDDEN, redacted
 
 FEATURE_GATES: Final = partial(
@@ -36,6 +36,10 @@ STDIN: Final = "-"
 """The file name that stands for standard input."""
 
 _QUERY: Final = re.compile(r"(://[^\s?#]*)[?#]\S+")
+
+_FILES: Final = dict.fromkeys(("FILE", "[FILE]", "FOLDER"), FILE_NAME)
+_TYPES: Final[Mapping[str, Any]] = {**_FILES, "INT": int, "FLOAT": float, "PORT": PORT}
+"""What values are whose metavar says it."""
 
 _GroupFlag = tuple[str, Read | None, click.Parameter]
 """A field that is a flag, what reads its value, and the parameter of the command."""
@@ -122,14 +126,14 @@ def _parameter(field: str, declared: Flag, default: object, group: type[Any]) ->
     metavar, attributes = declared.metavar, {"help": declared.help, **declared.attributes}
     if metavar is not None:
         attributes["metavar"] = metavar
-        if metavar in {"FILE", "[FILE]", "FOLDER"}:
-            attributes.setdefault("type", FILE_NAME)
+        if metavar in _TYPES:
+            attributes.setdefault("type", _TYPES[metavar])
         elif "|" in metavar and metavar.islower():
             attributes.setdefault("type", click.Choice(metavar.split("|")))
     if not declared.names:
         return click.Argument([field], required=not (metavar or "").startswith("["), **attributes)
     # What is made of the text that was given cannot be shown, nor given, as the text.
-    is_shown = isinstance(default, (str, int, float)) and (declared.read is None or "type" in declared.attributes)
+    is_shown = isinstance(default, (str, int, float)) and (declared.read is None or "type" in attributes)
     if is_shown or metavar is None:
         attributes["default"] = default
     return SectionOption(

@@ -16,7 +16,7 @@ from bayplan.cli.process import return_large_blocks
 from bayplan.config.connections import LeaderElection, elector_errors
 from bayplan.config.errors import ConfigurationError, forbidden, invalid
 from bayplan.config.feature_gates import KUBERNETES
-from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, boolean, duration, flag
+from bayplan.config.flags import CONTEXT, KUBECONFIG, MASTER, duration, flag
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.logs.formats import LoggingFormat
 from bayplan.logs.line_writer import set_up_logging
@@ -80,22 +80,18 @@ class LeaderElectionFlags:
     section: ClassVar = "Leader election options"
 
     leader_elect: bool | None = flag(
-        "--leader-elect BOOL",
-        "Contend for a lease, and schedule only while holding it; the default.",
-        read=boolean,
+        "--leader-elect BOOL", "Contend for a lease, and schedule only while holding it; the default."
     )
     lease_duration: timedelta | None = flag(
         "--leader-elect-lease-duration DURATION",
         "How long others wait after the last renewal they saw before they take over; 15s by default.",
-        read=duration,
     )
     renew_deadline: timedelta | None = flag(
         "--leader-elect-renew-deadline DURATION",
         "How long after its last renewal the leader goes on; 10s by default, less than the lease's duration.",
-        read=duration,
     )
     retry_period: timedelta | None = flag(
-        "--leader-elect-retry-period DURATION", "Time between renewals; 2s by default.", read=duration
+        "--leader-elect-retry-period DURATION", "Time between renewals; 2s by default."
     )
     resource_lock: str | None = flag("--leader-elect-resource-lock KIND", "Always leases.")
     resource_name: str | None = flag("--leader-elect-resource-name NAME", "The lease's name; bayplan by default.")
@@ -131,13 +127,11 @@ class DeprecatedFlags:
 
     section: ClassVar = "Deprecated options"
 
-    profiling: bool | None = flag(
-        "--profiling BOOL", "Deprecated: enableProfiling, where there is no --config.", read=boolean
-    )
+    profiling: bool | None = flag("--profiling BOOL", "Deprecated: enableProfiling, where there is no --config.")
     contention_profiling: bool | None = flag(
-        "--contention-profiling BOOL", "Deprecated: enableContentionProfiling, likewise.", read=boolean
+        "--contention-profiling BOOL", "Deprecated: enableContentionProfiling, likewise."
     )
-    kube_api_qps: float | None = flag("--kube-api-qps FLOAT", "Deprecated: clientConnection.qps, likewise.", type=float)
+    kube_api_qps: float | None = flag("--kube-api-qps FLOAT", "Deprecated: clientConnection.qps, likewise.")
     kube_api_burst: int | None = flag(
         "--kube-api-burst INT", "Deprecated: clientConnection.burst, likewise.", type=click.IntRange(0)
     )

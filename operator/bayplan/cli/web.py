@@ -13,7 +13,7 @@ from bayplan.cli.flags import check_standard_input, command
 from bayplan.cli.process import answer_or_end
 from bayplan.client.leader import Target
 from bayplan.config.errors import InputError
-from bayplan.config.flags import FILE_TEXT, PORT, flag
+from bayplan.config.flags import FILE_TEXT, flag
 
 if TYPE_CHECKING:
     import socket
@@ -37,7 +37,7 @@ class _Flags:
         default=(),
     )
     scheduler_name: str | None = flag("--scheduler-name NAME", "With --cluster: rename the only profile.")
-    port: int = flag("--port PORT", "On 127.0.0.1; by default a free one.", default=0, type=PORT)
+    port: int = flag("--port PORT", "On 127.0.0.1; by default a free one.", default=0)
     browser: bool = flag("--browser/--no-browser", "Open the page in a browser.", default=True)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """Flags as fields: a command's options are a frozen dataclass, and each field declares its flag."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from datetime import timedelta
 from functools import partial
@@ -36,16 +36,16 @@ def flag(spec: str, text: str, *, default: Any = None, read: Read | None = None,
     """Declare a field as a flag, which `spec` names as the help does: `--output -o table|json`; `text` is its help.
 
     Without a value behind its name it is a switch, and without a name it is an argument. Words in lower case are the
-    only values, and a FILE or FOLDER is a path. A flag whose default is a collection can be given several times. A flag
-    that was not given leaves its field the default, which is made anew if it is a function. `read` makes the value of
-    what was given; all that is wrong is then told at once.
+    only values, a FILE or FOLDER is a path, and a BOOL, DURATION, INT, FLOAT or PORT what it says. A flag whose default
+    is a collection can be given several times. A flag that was not given leaves its field the default, which is made
+    anew if it is a function. `read` makes the value of what was given; all that is wrong is then told at once.
     """
     words = spec.split()
     names = [word for word in words if word.startswith("-")]
     metavar = None if words[-1] in names else words[-1]
     if metavar is None and default is None and "/" not in spec:
         default = False
-    declared = Flag(names, metavar, text, read, attributes)
+    declared = Flag(names, metavar, text, read or _READERS.get(metavar or ""), attributes)
     if callable(default):
         return field(default_factory=default, metadata={FLAG: declared})
     return field(default=default, metadata={FLAG: declared})
@@ -103,6 +103,10 @@ def duration(name: str, text: str, *, least: timedelta = timedelta.min, example:
     if read is None or read < least:
         raise ConfigurationError([invalid(name, text, f"must be a duration {example}")])
     return read
+
+
+_READERS: Final[Mapping[str, Read]] = {"BOOL": boolean, "DURATION": duration}
+"""What reads the values whose metavar says what they are."""
 
 
 def seconds(name: str, text: str) -> float:

@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 
 from bayplan.api.kubeconfig import PemSource
 from bayplan.config.errors import ConfigurationError, invalid, required, unsupported
-from bayplan.config.flags import PORT, boolean, flag, items, seconds
+from bayplan.config.flags import flag, items, seconds
 
 _EXCHANGES: Final = {"ECDHE_ECDSA": "ECDHE-ECDSA-", "ECDHE_RSA": "ECDHE-RSA-", "RSA": ""}
 _CIPHERS: Final = {
@@ -116,13 +116,12 @@ class AuthenticationOptions:
         read=PemSource,
     )
     skips_lookup: bool = flag(
-        "--authentication-skip-lookup BOOL", "Look up no authorities in the cluster.", default=False, read=boolean
+        "--authentication-skip-lookup BOOL", "Look up no authorities in the cluster.", default=False
     )
     tolerates_failed_lookup: bool = flag(
         "--authentication-tolerate-lookup-failure BOOL",
         "Start even if the authorities cannot be looked up; true by default.",
         default=True,
-        read=boolean,
     )
 
 
@@ -172,14 +171,12 @@ class ServingOptions:
         "--secure-port PORT",
         "Port of HTTPS, for clients that may; 0 serves none.",
         default=10259,
-        type=PORT,
         read=_port,
     )
     """The port of HTTPS, 0 for a free one; None serves none."""
     http_port: int | None = flag(
         "--http-port PORT",
         "Also serve plain HTTP to everybody on this machine, at this port of 127.0.0.1; 0 picks a free one.",
-        type=PORT,
     )
     certificate: PemSource | None = flag(
         "--tls-cert-file FILE", "Serving certificate and what is between it and its CA.", read=PemSource
@@ -199,17 +196,13 @@ class ServingOptions:
         "--tls-cipher-suites NAME,...", "Cipher suites to accept, by Go's names.", default=(), read=_cipher_suites
     )
     shares_port: bool = flag(
-        "--permit-port-sharing BOOL", "Let other processes listen at the port as well.", default=False, read=boolean
+        "--permit-port-sharing BOOL", "Let other processes listen at the port as well.", default=False
     )
-    shares_address: bool = flag(
-        "--permit-address-sharing BOOL", "Accepted: an address is always shared.", default=True, read=boolean
-    )
+    shares_address: bool = flag("--permit-address-sharing BOOL", "Accepted: an address is always shared.", default=True)
     disables_http2: bool = flag(
-        "--disable-http2-serving BOOL", "Accepted: HTTP/1.1 is all that is served.", default=True, read=boolean
+        "--disable-http2-serving BOOL", "Accepted: HTTP/1.1 is all that is served.", default=True
     )
-    http2_streams: int | None = flag(
-        "--http2-max-streams-per-connection INT", "Accepted: there is no HTTP/2.", type=int
-    )
+    http2_streams: int | None = flag("--http2-max-streams-per-connection INT", "Accepted: there is no HTTP/2.")
     disabled_metrics: frozenset[str] = flag(
         "--disabled-metrics NAME,...", "Metrics that are not served.", default=frozenset(), read=_metrics
     )
