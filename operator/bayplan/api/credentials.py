@@ -8,6 +8,7 @@ import re
 import ssl
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from bayplan.api.errors import CredentialsError
@@ -29,6 +30,7 @@ FILE_CHECK_SECONDS = 60.0
 RETRY_SECONDS = 10.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Credentials:
     """A server's address, the trust in it, and a token that is always current.
 
@@ -38,48 +40,43 @@ class Credentials:
     one are to be rebuilt. Secrets never show in its repr or in its messages.
     """
 
-    def __init__(
-        self,
-        *,
-        server: str,
-        source: TokenSource | None = None,
-        ca: PemSource | None = None,
-        certificate: PemSource | None = None,
-        key: PemSource | None = None,
-        tls_server_name: str = "",
-        insecure: bool = False,
-        proxy: str | None = None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    server: str
+    source: TokenSource = field(default_factory=lambda: StaticToken(None))
+    ca: PemSource | None = None
+    certificate: PemSource | None = None
+    key: PemSource | None = None
+    tls_server_name: str = ""
+    insecure: bool = False
+    proxy: str | None = None
+    clock: Callable[[], float] = time.monotonic
+    generation: int = field(default=-1, init=False)
+    ca_pem: bytes | None = field(default=None, init=False)
+    """The certificates to trust, PEM; None means the system's."""
+    _file_identity: bytes | None = field(default=None, init=False)
+    _issued_identity: bytes | None = field(default=None, init=False)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
+    _token: str | None = field(default=None, init=False)
+    _rejected: bool = field(default=False, init=False)
+    _failure: CredentialsError | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        """Read all files, and refuse what does not go together."""
         # client-go, too, drops what follows the path (rest.NewRESTClient); it may hold a secret.
-        used = re.split("[?#]", checked_url(server, "server"), maxsplit=1)[0].rstrip("/")
+        used = re.split("[?#]", checked_url(self.server, "server"), maxsplit=1)[0].rstrip("/")
         self.server = without_userinfo(used)
         if self.server != used:
             logger.warning("server: the user and password in its URL are not used; API servers dropped them")
-        self.proxy = checked_url(proxy, "proxy") if proxy else None
-        self.tls_server_name = tls_server_name
-        self.insecure = insecure
-        self.generation = -1
-        if (certificate is None) != (key is None):
+        self.proxy = checked_url(self.proxy, "proxy") if self.proxy else None
+        if (self.certificate is None) != (self.key is None):
             raise CredentialsError("client-certificate and client-key: one is given without the other")
-        if is_address(tls_server_name):
+        if is_address(self.tls_server_name):
             raise CredentialsError("tls-server-name: expected a host name, not an address")
-        if self.proxy and tls_server_name:
+        if self.proxy and self.tls_server_name:
             raise CredentialsError("proxy-url and tls-server-name: not supported together")
-        self._source: TokenSource = source or StaticToken(None)
-        self._sources = (ca, certificate, key)
-        self.ca_pem: bytes | None = None
-        """The certificates to trust, PEM; None means the system's."""
-        self._file_identity: bytes | None = None
-        self._issued_identity: bytes | None = None
-        self._clock = clock
-        self._lock = asyncio.Lock()
-        self._token: str | None = None
-        self._rejected = False
-        self._failure: CredentialsError | None = None
         self._token_due = self._files_due = self._next_check = self._issued_at = -math.inf
+        sources = self.ca, self.certificate, self.key
         self._files = ReloadedFiles(
-            self._sources, self._take, self._tell_reload, names=False, look_seconds=0.0, clock=clock
+            sources, self._take, self._tell_reload, names=False, look_seconds=0.0, clock=self.clock
         )
 
     def __repr__(self) -> str:
@@ -92,18 +89,7 @@ class Credentials:
 
     def twin(self) -> "Credentials":
         """Return credentials of the same identity, with a token of their own, for use on another event loop."""
-        ca, certificate, key = self._sources
-        return Credentials(
-            server=self.server,
-            source=self._source,
-            ca=ca,
-            certificate=certificate,
-            key=key,
-            tls_server_name=self.tls_server_name,
-            insecure=self.insecure,
-            proxy=self.proxy,
-            clock=self._clock,
-        )
+        return replace(self)
 
     def ssl_context(self) -> ssl.SSLContext:
         """Return the TLS context of this generation, checked for changed files first; for aiohttp.
@@ -119,12 +105,12 @@ class Credentials:
         Raises:
             CredentialsError: there has never been a token, and none can be had now.
         """
-        if self._clock() < self._next_check:
+        if self.clock() < self._next_check:
             return self._known_token()
         if self._lock.locked() and self._token is not None and not self._rejected:
             return self._token
         async with self._lock:
-            now = self._clock()
+            now = self.clock()
             if now >= self._files_due:
                 self._files.current()
                 self._files_due = now + FILE_CHECK_SECONDS
@@ -138,7 +124,7 @@ class Credentials:
         if token is not None and token != self._token:
             return
         self._rejected = True
-        self._token_due = min(self._token_due, self._issued_at + self._source.min_interval)
+        self._token_due = min(self._token_due, self._issued_at + self.source.min_interval)
         self._next_check = -math.inf
 
     def _known_token(self) -> str | None:
@@ -148,21 +134,21 @@ class Credentials:
 
     async def _renew_token(self) -> None:
         try:
-            issued = await self._source.issue()
+            issued = await self.source.issue()
             identity_changed = issued.identity != self._issued_identity
             if identity_changed:
                 self._context = self._build_context(self.ca_pem, issued.identity or self._file_identity)
         except CredentialsError as error:
             self._failure = error
-            self._token_due = self._clock() + RETRY_SECONDS
+            self._token_due = self.clock() + RETRY_SECONDS
             logger.warning("token not renewed, the last one stays in use reason=%s", error)
             return
         if identity_changed:
             self._issued_identity = issued.identity
             self.generation += 1
         self._token, self._failure, self._rejected = issued.token, None, False
-        self._issued_at = self._clock()
-        self._token_due = self._issued_at + max(issued.lifetime, self._source.min_interval)
+        self._issued_at = self.clock()
+        self._token_due = self._issued_at + max(issued.lifetime, self.source.min_interval)
 
     def _take(self, ca: bytes | None, certificate: bytes | None, key: bytes | None) -> None:
         identity = certificate + b"\n" + key + b"\n" if certificate is not None and key is not None else None
@@ -177,7 +163,7 @@ class Credentials:
             logger.warning("certificates not reloaded, the last ones stay in use reason=%s", error)
 
     def _build_context(self, ca: bytes | None, identity: bytes | None) -> ssl.SSLContext:
-        label = self._sources[0].label if self._sources[0] else "certificate-authority"
+        label = self.ca.label if self.ca else "certificate-authority"
         context = client_context(ca, label, server_name=self.tls_server_name, insecure=self.insecure)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         if identity is not None:

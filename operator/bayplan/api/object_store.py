@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -50,6 +51,7 @@ class Handler(Protocol[T_contra]):
         return
 
 
+@dataclass(eq=False)
 class ObjectStore(Generic[T]):
     """The last known version of each object by key, passing each change to the handler exactly once.
 
@@ -60,27 +62,21 @@ class ObjectStore(Generic[T]):
     it took.
     """
 
-    def __init__(
-        self,
-        object_type: type[T],
-        handler: Handler[T],
-        *,
-        on_undecodable: Callable[[str, str], None],
-        keep_undecodable: bool,
-        shared: Callable[[T], T] = lambda obj: obj,
-        on_handled: Callable[[str, float], None] = lambda call, seconds: None,
-    ) -> None:
-        self.objects: dict[str, T] = {}
-        self.trusts_versions = True
-        self._handler = handler
-        self._shared = shared
-        self._on_undecodable = on_undecodable
-        self._keep_undecodable = keep_undecodable
-        self._on_handled = on_handled
-        self._undecodable: dict[str, str] = {}
-        event_type = msgspec.defstruct("Event", [("type", str), ("object", object_type)])
+    object_type: type[T]
+    handler: Handler[T]
+    on_undecodable: Callable[[str, str], None] = field(kw_only=True)
+    keep_undecodable: bool = field(kw_only=True)
+    shared: Callable[[T], T] = field(default=lambda obj: obj, kw_only=True)
+    on_handled: Callable[[str, float], None] = field(default=lambda call, seconds: None, kw_only=True)
+    objects: dict[str, T] = field(default_factory=dict, init=False)
+    trusts_versions: bool = field(default=True, init=False)
+    _undecodable: dict[str, str] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Know of no object, and how to read one."""
+        event_type = msgspec.defstruct("Event", [("type", str), ("object", self.object_type)])
         self._event_decoder: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event_type)
-        self._object_decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(object_type)
+        self._object_decoder: msgspec.json.Decoder[T] = msgspec.json.Decoder(self.object_type)
 
     def take(self, line: bytes) -> str:
         """Take a line of a watch; return the version that the watch has come to with it, "" if it does not say.
@@ -140,20 +136,20 @@ class ObjectStore(Generic[T]):
 
     def _put(self, obj: T) -> str:
         key = key_of(obj.metadata)
-        obj = self._shared(obj)
+        obj = self.shared(obj)
         old = self.objects.get(key)
         if self._undecodable:
             self._undecodable.pop(key, None)
         if old is None:
             self.objects[key] = obj
-            self._call(self._handler.on_add, key, obj)
+            self._call(self.handler.on_add, key, obj)
         elif old.metadata.uid != obj.metadata.uid:
             self.remove(key)
             self.objects[key] = obj
-            self._call(self._handler.on_add, key, obj)
+            self._call(self.handler.on_add, key, obj)
         elif old.metadata.resource_version != obj.metadata.resource_version or not self.trusts_versions:
             self.objects[key] = obj
-            self._call(self._handler.on_update, key, old, obj)
+            self._call(self.handler.on_update, key, old, obj)
         return key
 
     def _put_undecodable(self, identity: Identity, error: str) -> str:
@@ -164,14 +160,14 @@ class ObjectStore(Generic[T]):
         key, version = identity.key, f"{identity.uid}@{identity.resource_version}"
         if self._undecodable.get(key) != version:
             self._undecodable[key] = version
-            self._call(self._on_undecodable, key, key, error)
+            self._call(self.on_undecodable, key, key, error)
         old = self.objects.get(key)
-        if old is not None and (not self._keep_undecodable or old.metadata.uid != identity.uid):
+        if old is not None and (not self.keep_undecodable or old.metadata.uid != identity.uid):
             self._drop(key)
         return key
 
     def _drop(self, key: str) -> None:
-        self._call(self._handler.on_delete, key, self.objects.pop(key))
+        self._call(self.handler.on_delete, key, self.objects.pop(key))
 
     def _call(self, function: Callable[..., None], key: str, *arguments: object) -> None:
         started = perf_counter()
@@ -181,4 +177,4 @@ class ObjectStore(Generic[T]):
             # One object that breaks its owner must not blind the scheduler to all the others.
             logger.exception("handler failed call=%s object=%r", function.__name__, key)
         else:
-            self._on_handled(function.__name__, perf_counter() - started)
+            self.on_handled(function.__name__, perf_counter() - started)

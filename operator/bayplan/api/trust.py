@@ -6,6 +6,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -113,6 +114,7 @@ LOOK_SECONDS = 1.0
 T = TypeVar("T")
 
 
+@dataclass(eq=False)
 class ReloadedFiles(Generic[T]):
     """Holds what `make` returns for the content of `sources`, at most `look_seconds` behind the files when asked.
 
@@ -126,33 +128,26 @@ class ReloadedFiles(Generic[T]):
         CredentialsError: the first time; with `names` it begins with the flags and the files.
     """
 
-    def __init__(
-        self,
-        sources: Sequence[PemSource | None],
-        make: Callable[..., T],
-        tell: Callable[[Exception | None], None] = lambda error: None,
-        *,
-        names: bool = True,
-        look_seconds: float = LOOK_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._sources = tuple(sources)
-        self._names = ", ".join(each.name for each in self._sources if each is not None) if names else ""
-        self._make = make
-        self._tell = tell
-        self._look_seconds = look_seconds
-        self._clock = clock
+    sources: Sequence[PemSource | None]
+    make: Callable[..., T]
+    tell: Callable[[Exception | None], None] = lambda error: None
+    names: bool = field(default=True, kw_only=True)
+    look_seconds: float = field(default=LOOK_SECONDS, kw_only=True)
+    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Make it of the files as they are."""
         self._signatures = self._look()
         self._content = self._read()
         self._made = self._make_of(self._content)
         self._failed = False
-        self._next_look = clock() + look_seconds
+        self._next_look = self.clock() + self.look_seconds
 
     def current(self) -> T:
         """Return what the files make now; the same object as before while their content is the same."""
-        now = self._clock()
+        now = self.clock()
         if now >= self._next_look:
-            self._next_look = now + self._look_seconds
+            self._next_look = now + self.look_seconds
             signatures = self._look()
             is_news = signatures != self._signatures
             if is_news or self._failed:
@@ -169,23 +164,24 @@ class ReloadedFiles(Generic[T]):
         except (CredentialsError, OSError) as error:
             self._failed = True
             if is_news:
-                self._tell(error)
+                self.tell(error)
             return
         self._failed = False
         if is_changed:
             self._content = content
-            self._tell(None)
+            self.tell(None)
 
     def _make_of(self, content: Sequence[bytes | None]) -> T:
         try:
-            return self._make(*content)
+            return self.make(*content)
         except CredentialsError as error:
-            if not self._names:
+            if not self.names:
                 raise
-            raise CredentialsError(f"{self._names}: {error}") from error
+            names = ", ".join(each.name for each in self.sources if each is not None)
+            raise CredentialsError(f"{names}: {error}") from error
 
     def _look(self) -> list[tuple[int, int, int] | None]:
-        return [None if each is None else each.signature() for each in self._sources]
+        return [None if each is None else each.signature() for each in self.sources]
 
     def _read(self) -> list[bytes | None]:
-        return [None if each is None else each.read() for each in self._sources]
+        return [None if each is None else each.read() for each in self.sources]

@@ -4,6 +4,7 @@ import asyncio
 import math
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate
 from typing import Any, Final
@@ -127,6 +128,7 @@ def sli_metrics(health: HealthChecks) -> Iterator[Metric]:
     )
 
 
+@dataclass(eq=False)
 class Scrapes:
     """Works out the text of all metrics at most once a second, whoever asks, and lets the loop go on meanwhile.
 
@@ -135,23 +137,16 @@ class Scrapes:
     `disabled` are left out.
     """
 
-    def __init__(
-        self,
-        registry: CollectorRegistry,
-        *,
-        disabled: Collection[str] = (),
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._registry = registry
-        self._disabled = frozenset(disabled)
-        self._clock = clock
-        self._texts: dict[str, asyncio.Task[tuple[bytes, str]]] = {}
-        self._done_at: dict[str, float] = {}
+    registry: CollectorRegistry
+    disabled: Collection[str] = field(default=(), kw_only=True)
+    clock: Callable[[], float] = field(default=time.monotonic, kw_only=True)
+    _texts: dict[str, asyncio.Task[tuple[bytes, str]]] = field(default_factory=dict, init=False)
+    _done_at: dict[str, float] = field(default_factory=dict, init=False)
 
     async def text(self, *, openmetrics: bool) -> tuple[bytes, str]:
         """Return the text and its content type; raises what a collector raises."""
         wanted = OPENMETRICS_FORMAT if openmetrics else TEXT_FORMAT
-        if self._clock() - self._done_at.get(wanted, -math.inf) >= KEPT_SECONDS:
+        if self.clock() - self._done_at.get(wanted, -math.inf) >= KEPT_SECONDS:
             self._done_at[wanted] = math.inf
             self._texts[wanted] = asyncio.create_task(self._work_out(wanted))
         # Whoever asked first may leave; the others still wait for it.
@@ -161,13 +156,13 @@ class Scrapes:
         encode, content_type = choose_encoder(wanted)
         try:
             parts = []
-            for metric in self._registry.collect():
+            for metric in self.registry.collect():
                 # A counter has lost the end of its name here.
-                if metric.name not in self._disabled and f"{metric.name}_total" not in self._disabled:
+                if metric.name not in self.disabled and f"{metric.name}_total" not in self.disabled:
                     parts.append(encode(AtScrape(partial(iter, [metric]))).removesuffix(_OPENMETRICS_END))
                 await asyncio.sleep(0)
             if content_type.startswith(OPENMETRICS_TYPE):
                 parts.append(_OPENMETRICS_END)
             return b"".join(parts), content_type
         finally:
-            self._done_at[wanted] = self._clock()
+            self._done_at[wanted] = self.clock()

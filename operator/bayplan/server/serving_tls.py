@@ -10,6 +10,7 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -185,6 +186,7 @@ def handshake_cost(certificates: bytes) -> float:
     return 1.0
 
 
+@dataclass(eq=False)
 class ServingTls:
     """Gives each new connection the TLS context of the moment.
 
@@ -196,22 +198,19 @@ class ServingTls:
         CredentialsError: `identity` or `policy` does not work.
     """
 
-    def __init__(
-        self,
-        identity: Callable[[], bytes],
-        client_authorities: Callable[[], bytes | None],
-        policy: TlsPolicy | None = None,
-    ) -> None:
-        self._identity = identity
-        self._client_authorities = client_authorities
-        self._policy = policy or TlsPolicy()
-        self._made_of: tuple[bytes, bytes | None] = (identity(), client_authorities())
+    identity: Callable[[], bytes]
+    client_authorities: Callable[[], bytes | None]
+    policy: TlsPolicy = field(default_factory=TlsPolicy)
+
+    def __post_init__(self) -> None:
+        """Make the first context."""
+        self._made_of = self.identity(), self.client_authorities()
         self._context = self._make(*self._made_of)
         self._cost = handshake_cost(self._made_of[0])
 
     def context(self) -> ServingContext:
         """Return the context for a connection that begins now; raises CredentialsError for parts that do not load."""
-        parts = (self._identity(), self._client_authorities())
+        parts = (self.identity(), self.client_authorities())
         if parts != self._made_of:
             self._context = self._make(*parts)
             self._cost = handshake_cost(parts[0])
@@ -227,17 +226,17 @@ class ServingTls:
 
         Connections outlive contexts, and an authority that was removed must not count any more.
         """
-        return isinstance(context, ServingContext) and context.client_authorities == self._client_authorities()
+        return isinstance(context, ServingContext) and context.client_authorities == self.client_authorities()
 
     def _make(self, identity: bytes, client_authorities: bytes | None) -> ServingContext:
         context = ServingContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = self._policy.minimum_version
+        context.minimum_version = self.policy.minimum_version
         context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
         context.num_tickets = 0
         context.set_alpn_protocols(["http/1.1"])
-        if self._policy.ciphers is not None:
+        if self.policy.ciphers is not None:
             try:
-                context.set_ciphers(self._policy.ciphers)
+                context.set_ciphers(self.policy.ciphers)
             except ssl.SSLError as error:
                 raise CredentialsError("--tls-cipher-suites: OpenSSL has none of them") from error
         load_identity(context, identity, "--tls-cert-file and --tls-private-key-file")
