@@ -6,6 +6,7 @@ import logging
 import ssl
 import time
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -37,6 +38,7 @@ PRIVILEGED_GROUP = "system:masters"
 logger = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class Security:
     """What makes a port a secure one: finds out who sent a request, and says whether that user may ask for a path.
 
@@ -47,23 +49,18 @@ class Security:
     `/` may be left out.
     """
 
-    def __init__(
-        self,
-        tls: "ServingTls",
-        reviews: Reviews,
-        authentication: AuthenticationOptions,
-        authorization: AuthorizationOptions,
-    ) -> None:
-        self.tls = tls
-        self._reviews = reviews
-        self._users: ReviewCache[User | None] = ReviewCache(lambda _: authentication.token_seconds, _size_of)
-        self._answers: ReviewCache[bool] = ReviewCache(
-            lambda allowed: authorization.allowed_seconds if allowed else authorization.denied_seconds, lambda _: 0
-        )
-        always = authorization.always_allow_paths
-        paths = [path if path.startswith(("/", "*")) else f"/{path}" for path in always]
-        self._open = frozenset(path for path in paths if not path.endswith("*"))
-        self._open_prefixes = tuple(path.removesuffix("*") for path in paths if path.endswith("*"))
+    tls: "ServingTls"
+    reviews: Reviews
+    authentication: AuthenticationOptions
+    authorization: AuthorizationOptions
+
+    def __post_init__(self) -> None:
+        """Know of nobody yet."""
+        self._users: ReviewCache[User | None] = ReviewCache(lambda _: self.authentication.token_seconds, _size_of)
+        allowed, denied = self.authorization.allowed_seconds, self.authorization.denied_seconds
+        self._answers: ReviewCache[bool] = ReviewCache(lambda may: allowed if may else denied, lambda _: 0)
+        always = self.authorization.always_allow_paths
+        self._open = [path if path.startswith(("/", "*")) else f"/{path}" for path in always]
 
     async def user_of(self, request: web.Request) -> User | None:
         """Return who sent it, None for nobody; raises ReviewError where the API server does not say."""
@@ -75,12 +72,12 @@ class Security:
         token = bearer_token(request.headers.get("Authorization", ""))
         if token is None:
             return None
-        user = await self._users.get(token.encode(), lambda: self._reviews.user_of(token))
+        user = await self._users.get(token.encode(), lambda: self.reviews.user_of(token))
         return None if user is None else _authenticated(user)
 
     def is_open(self, path: str) -> bool:
         """Whether everybody may ask for `path`, so that nobody has to be authenticated for it."""
-        return path in self._open or path.startswith(self._open_prefixes)
+        return any(path.startswith(each[:-1]) if each.endswith("*") else path == each for each in self._open)
 
     async def may(self, user: User, verb: str, path: str) -> bool:
         """Whether `user` may; raises ReviewError where the API server does not say."""
@@ -91,7 +88,7 @@ class Security:
         except UnicodeEncodeError:
             # No rule can name such a path.
             return False
-        return await self._answers.get(key, lambda: self._reviews.may(user, verb, path))
+        return await self._answers.get(key, lambda: self.reviews.may(user, verb, path))
 
 
 def user_of_certificate(peer: dict[str, object], now: Callable[[], float] = time.time) -> User | None:
