@@ -55,15 +55,20 @@ def client_context(
         context.verify_mode = ssl.CERT_NONE
     if authority is None:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-        return context
+    else:
+        trust_authorities(context, authority, f"{label}: not a PEM certificate")
+    return context
+
+
+def trust_authorities(context: ssl.SSLContext, authorities: bytes, problem: str) -> None:
+    """Have `context` trust PEM certificates as client-go does; raises CredentialsError with `problem` for others."""
     # ssl.create_default_context would refuse CAs without a key identifier from Python 3.13 on, as many clusters have;
-    # client-go takes them. Like client-go, this one also takes an intermediate authority as a root.
+    # client-go takes them, and an intermediate authority as a root.
     context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     try:
-        context.load_verify_locations(cadata=authority.decode("ascii", errors="ignore") or "empty")
+        context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore") or "empty")
     except (ssl.SSLError, ValueError) as error:
-        raise CredentialsError(f"{label}: not a PEM certificate") from error
-    return context
+        raise CredentialsError(problem) from error
 
 
 def load_identity(context: ssl.SSLContext, identity: bytes, label: str) -> None:

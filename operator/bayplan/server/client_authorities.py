@@ -2,7 +2,7 @@
 
 import ssl
 
-from bayplan.api.errors import CredentialsError
+from bayplan.api.trust import trust_authorities
 
 
 class ServingContext(ssl.SSLContext):
@@ -17,13 +17,8 @@ def trust_client_authorities(context: ServingContext, authorities: bytes) -> Non
     Raises:
         CredentialsError: they are no PEM certificates.
     """
-    # As a client's context does: clusters have authorities without a key identifier, and intermediate ones as roots.
-    context.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
     context.verify_mode = ssl.CERT_OPTIONAL
-    try:
-        context.load_verify_locations(cadata=authorities.decode("ascii", errors="ignore") or "empty")
-    except (ssl.SSLError, ValueError) as error:
-        raise CredentialsError("the authorities of client certificates are not PEM certificates") from error
+    trust_authorities(context, authorities, "the authorities of client certificates are not PEM certificates")
     context.client_authorities = authorities
 
 
