@@ -95,7 +95,7 @@ def run(count: int, in_rack: int, args: TopologyPlacementGeneratorArgs | None, s
     started = time.process_time()
     for members in gangs(0.6 * free, dice):
         key = PodGroupKey(GroupSource.CRD, "default", members[0].pod.metadata.labels[POD_GROUP_LABEL])  # type: ignore[index]
-        simulator.queue.set_group(PodGroup(key, str(key), is_gang=True, least=len(members)))
+        simulator.queue.set_group(PodGroup(key, str(key), least=len(members)))
         simulator.add(ClusterObjects(pods=members))
         while simulator.step() is not None:
             pass

@@ -41,22 +41,22 @@ def test_a_key_is_told_by_namespace_and_name():
 @pytest.mark.parametrize("least", [1, 4, 2**31 - 1])
 def test_a_native_gang_starts_with_its_min_count(least):
     group = read(NATIVE, {"schedulingPolicy": {"gang": {"minCount": least}}})
-    assert (group.is_gang, group.least) == (True, least)
+    assert group.least == least
 
 
 @pytest.mark.parametrize("spec", [{}, {"schedulingPolicy": {}}, {"schedulingPolicy": {"basic": {}}}])
 def test_a_native_group_that_is_no_gang_starts_with_any_of_its_pods(spec):
     group = read(NATIVE, spec)
-    assert (group.is_gang, group.least) == (False, 1)
+    assert group.least == 1
 
 
 @pytest.mark.parametrize(
-    ("min_member", "is_gang", "least"),
-    [(None, False, 1), (0, False, 1), (-5, False, 1), (1, False, 1), (2, True, 2), (2**31 - 1, True, 2**31 - 1)],
+    ("min_member", "least"),
+    [(None, 1), (0, 1), (-5, 1), (1, 1), (2, 2), (2**31 - 1, 2**31 - 1)],
 )
-def test_a_group_of_the_crd_starts_with_its_min_member_which_may_be_anything(min_member, is_gang, least):
+def test_a_group_of_the_crd_starts_with_its_min_member_which_may_be_anything(min_member, least):
     group = read(CRD, {} if min_member is None else {"minMember": min_member})
-    assert (group.is_gang, group.least) == (is_gang, least)
+    assert group.least == least
 
 
 def test_only_a_native_group_has_a_priority_of_its_own():

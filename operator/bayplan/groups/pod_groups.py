@@ -19,15 +19,14 @@ INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"
 class PodGroup:
     """What queue, round and preemption need to know of one group; another version of it is another value.
 
-    `least` is how many members must be on nodes, or find room, for any of them to start: at least 1. `is_gang` tells a
-    gang from a group that only shares a name, which has 1. `priority` is None for those of the CRD, which are as
-    important as their most important member; a native group without a priority has 0. `topology_key` is "" where pods
-    may stand anywhere. `evicted_as_one` has preemption take all pods or none. `created` is RFC 3339 text.
+    `least` is how many members must be on nodes, or find room, for any of them to start: at least 1, which is what a
+    group has that only shares a name. `priority` is None for those of the CRD, which are as important as their most
+    important member; a native group without a priority has 0. `topology_key` is "" where pods may stand anywhere.
+    `evicted_as_one` has preemption take all pods or none. `created` is RFC 3339 text.
     """
 
     key: PodGroupKey
     uid: str
-    is_gang: bool
     least: int
     priority: int | None = None
     preemption_policy: str | None = None
@@ -54,15 +53,13 @@ def read_pod_group(obj: PodGroupObject, source: GroupSource) -> PodGroup:
     meta, spec = obj.metadata, obj.spec
     if source is GroupSource.NATIVE:
         gang = None if spec.scheduling_policy is None else spec.scheduling_policy.gang
-        is_gang, least = gang is not None, 1 if gang is None else max(gang.min_count, 1)
+        least = 1 if gang is None else max(gang.min_count, 1)
     else:
         least = max(spec.min_member or 0, 1)
-        is_gang = least > 1
     topology = (None if spec.scheduling_constraints is None else spec.scheduling_constraints.topology) or ()
     return PodGroup(
         key=PodGroupKey(source, meta.namespace, meta.name),
         uid=meta.uid,
-        is_gang=is_gang,
         least=least,
         priority=(spec.priority or 0) if source is GroupSource.NATIVE else None,
         preemption_policy=spec.preemption_policy,
