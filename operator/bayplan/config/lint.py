@@ -10,9 +10,8 @@ from bayplan.config.settings import OWN
 from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, Profile
 
 _FIT: Final = "NodeResourcesFit"
-_HEADROOM: Final = "NodeHeadroom"
 _NEEDS_RESOURCES: Final[Mapping[object, str]] = {
-    _HEADROOM: "no resources to keep",
+    "NodeHeadroom": "no resources to keep",
     "NodeResourcesFitPlus": "no resources to score by",
     "ScarceResourceAvoidance": "no resources to avoid",
 }

@@ -21,7 +21,7 @@ POLICIES: Final[Mapping[tuple[str, str], type[Policy]]] = {
 """By apiVersion and kind; pods are admitted by them, and no plugin looks them up."""
 
 Amounts = Mapping[str, Quantity]
-_OF_SERVER: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
+SERVERS_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public", "kube-node-lease"})
 """Namespaces that every cluster has."""
 NO_RUNTIME_CLASS: Final = "spec.runtimeClassName: no RuntimeClass with name"
 SYSTEM_CLASSES: Final = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
@@ -47,7 +47,7 @@ class AdmissionPolicies:
                 self._defaults[each.metadata.namespace].extend(map(_defaults, items))
         spaces = [each.metadata for each in given if isinstance(each, Namespace)]
         are_all = any(each.resource_version for each in spaces)
-        self._namespaces = _OF_SERVER.union(each.name for each in spaces) if are_all else None
+        self._namespaces = SERVERS_NAMESPACES.union(each.name for each in spaces) if are_all else None
         self._ending = {each.name for each in spaces if each.deletion_timestamp is not None}
 
     def check_namespace(self, namespace: str) -> None:

@@ -24,6 +24,7 @@ from bayplan.plugins.volumes.csi_migration import (
     ZONE_SEPARATOR,
 )
 from bayplan.replay.trace import StrictTaint, StrictToleration
+from bayplan.simulate.admission_policies import SERVERS_NAMESPACES, SYSTEM_CLASSES
 from bayplan.simulate.workloads import StatefulSet
 
 _Keyed = TypeVar("_Keyed", Taint, Toleration, StrictTaint, StrictToleration)
@@ -34,16 +35,7 @@ _SHORT: Final = 8
 """Characters for a part of a zone's name, which with its other parts has to be a label's value."""
 _NO_LABEL: Final = "!"
 """What makes a text no label, so that what was none stays none."""
-_KEPT_NAMES: Final = frozenset(
-    {
-        "default",
-        "kube-system",
-        "kube-public",
-        "kube-node-lease",
-        "system-cluster-critical",
-        "system-node-critical",
-    }
-)
+_KEPT_NAMES: Final = SERVERS_NAMESPACES | SYSTEM_CLASSES.keys()
 """Names that every cluster has."""
 _KEPT_DOMAINS: Final = frozenset(
     {

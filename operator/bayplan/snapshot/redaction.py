@@ -18,6 +18,7 @@ from bayplan.api.workload_objects import PodGroup
 from bayplan.cache.container_requests import ANY_IP
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.replay.trace import Trace, trace_of
+from bayplan.simulate.workloads import WORKLOADS
 from bayplan.snapshot.hashes import Hashes, MadeNames
 from bayplan.snapshot.rewriting import Rewriting, Rule, as_it_is, structs_in
 
@@ -42,12 +43,7 @@ KEPT: Final = frozenset(
 )
 """Fields whose text stays; all text that is not among them, in whatever field, is replaced."""
 _COMPARING: Final = frozenset({"Gt", "Lt"})
-_KINDS: Final = frozenset(
-    {
-        *("CronJob", "DaemonSet", "Deployment", "Job", "Node", "Pod", "PersistentVolumeClaim", "ReplicaSet"),
-        *("ReplicationController", "StatefulSet"),
-    }
-)
+_KINDS: Final = frozenset({*(kind for _, kind in WORKLOADS), "Node", "Pod", "PersistentVolumeClaim"})
 """Kinds of owners that simulations know."""
 _NAME_FIELD: Final = "metadata.name"
 _UNKNOWN_VERSION: Final = "redacted/v1"
