@@ -10,7 +10,7 @@ from typing import Annotated, Final
 
 from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.selectors import NAME_PATTERN
-from bayplan.config.errors import FieldError, duplicate, item, required
+from bayplan.config.errors import FieldError, required
 from bayplan.config.fields import Fields, required_name
 from bayplan.config.labels import LABEL_NAME
 from bayplan.config.settings import NOT_NEGATIVE, OWN, PERCENTAGE, Rule, within
@@ -209,16 +209,11 @@ def _default_preemption(fields: Fields) -> DefaultPreemptionArgs:
 
 
 def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
-    seen: set[str] = set()
-
     def decode(each: Fields) -> ResourceHeadroom:
         # A quantity may be a number, as on pods.
         is_number = type(each.raw("amount")) in (int, float)
         amount = each.raw("amount") if is_number else each.string("amount")
         kept = each.build(ResourceHeadroom, name=required_name(each), amount=str(amount or ""))
-        if kept.name in seen:
-            each.errors.append(duplicate(each.at("name"), kept.name))
-        seen.add(kept.name)
         if kept.percentage and kept.amount:
             each.forbid("amount", "may not be given together with percentage")
         try:
@@ -229,6 +224,7 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
         return kept
 
     resources = fields.objects("resources", decode)
+    fields.once("resources", [each.name for each in resources])
     default = NodeHeadroomArgs()
     return fields.build(NodeHeadroomArgs, resources=resources or default.resources)
 
@@ -250,10 +246,7 @@ def _weighted(fields: Fields) -> tuple[WeightedResource, ...]:
     decoded = fields.objects(
         "resources", lambda each: each.build(WeightedResource, zero_counts=False, name=required_name(each))
     )
-    names = [each.name for each in decoded]
-    for index, name in enumerate(names):
-        if name in names[:index]:
-            fields.errors.append(duplicate(f"{item(fields.at('resources'), index)}.name", name))
+    fields.once("resources", [each.name for each in decoded])
     return decoded or CPU_AND_MEMORY
 
 

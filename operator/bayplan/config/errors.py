@@ -3,7 +3,7 @@
 import difflib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -155,6 +155,15 @@ def required(path: str, detail: str = "") -> FieldError:
 def duplicate(path: str, value: object) -> FieldError:
     """The value was there before."""
     return FieldError(path, f"Duplicate value: {show_value(value)}")
+
+
+def repeated(names: Iterable[tuple[str, object]]) -> Iterator[FieldError]:
+    """Yield an error for each path whose name is that of one before it."""
+    seen = set()
+    for path, name in names:
+        if name in seen:
+            yield duplicate(path, name)
+        seen.add(name)
 
 
 def unsupported(path: str, value: object, supported: Sequence[str]) -> FieldError:

@@ -7,7 +7,7 @@ import base64
 import binascii
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -24,6 +24,7 @@ from bayplan.config.errors import (
     forbidden,
     invalid,
     item,
+    repeated,
     required,
     unsupported,
 )
@@ -241,6 +242,10 @@ class Fields:
     def invalid(self, name: str, value: object, detail: str) -> None:
         """Note that the value of the field `name` breaks a rule."""
         self.errors.append(invalid(self.at(name), value, detail))
+
+    def once(self, name: str, names: Iterable[str]) -> None:
+        """Note each of the names, those of the elements of the list `name`, that is one of those before it."""
+        self.errors += repeated((f"{item(self.at(name), index)}.name", each) for index, each in enumerate(names))
 
     def forbid(self, name: str, detail: str) -> None:
         """Note that the field `name` must not be given."""

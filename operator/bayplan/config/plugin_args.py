@@ -7,7 +7,7 @@ from typing import Final
 
 from bayplan.api.objects import TopologySpreadConstraint
 from bayplan.config.bayplan_args import BAYPLAN_DECODERS
-from bayplan.config.errors import FieldError, child, duplicate, invalid, invalid_whole, item, required
+from bayplan.config.errors import FieldError, child, invalid, invalid_whole, item, repeated, required
 from bayplan.config.fields import Fields
 from bayplan.config.labels import API_RULES, decode_label_selector, decode_node_affinity
 from bayplan.config.settings import OWN, broken_rules, camel_case
@@ -112,26 +112,20 @@ def _scoring_strategy(fields: Fields) -> ScoringStrategy:
 
 def _balanced_allocation(fields: Fields) -> NodeResourcesBalancedAllocationArgs:
     resources = decode_resources(fields)
-    seen = set()
-    for index, resource in enumerate(resources):
-        path = item(fields.at("resources"), index)
-        if resource.name in seen:
-            fields.errors.append(duplicate(child(path, "name"), resource.name))
-        seen.add(resource.name)
-        if resource.weight != 1:
-            fields.errors.append(invalid(child(path, "weight"), resource.weight, "must be 1"))
+    fields.once("resources", [each.name for each in resources])
+    for index, each in enumerate(resources):
+        if each.weight != 1:
+            path = child(item(fields.at("resources"), index), "weight")
+            fields.errors.append(invalid(path, each.weight, "must be 1"))
     return fields.build(NodeResourcesBalancedAllocationArgs, resources=resources)
 
 
 def _pod_topology_spread(fields: Fields) -> PodTopologySpreadArgs:
     constraints = fields.objects("defaultConstraints", _spread_constraint)
-    seen = set()
-    for index, constraint in enumerate(constraints):
-        key = (constraint.topology_key, constraint.when_unsatisfiable)
-        if key in seen:
-            path = item(fields.at("defaultConstraints"), index)
-            fields.errors.append(duplicate(path, f"{{{key[0]}, {key[1]}}}"))
-        seen.add(key)
+    fields.errors += repeated(
+        (item(fields.at("defaultConstraints"), index), f"{{{each.topology_key}, {each.when_unsatisfiable}}}")
+        for index, each in enumerate(constraints)
+    )
     system = PodTopologySpreadDefaulting.SYSTEM
     kind = fields.choice("defaultingType", PodTopologySpreadDefaulting, system)
     if kind is system and constraints:

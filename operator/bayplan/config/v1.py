@@ -11,7 +11,7 @@ from bayplan.config.connections import (
     decode_leader_election,
     validate_extenders,
 )
-from bayplan.config.errors import FieldError, child, did_you_mean, duplicate, invalid, invalid_whole, item
+from bayplan.config.errors import FieldError, child, did_you_mean, duplicate, invalid, invalid_whole, item, repeated
 from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.fields import Fields, Reading, required_name
 from bayplan.config.plugin_args import TAKE_ARGUMENTS, decode_args, default_args
@@ -64,13 +64,11 @@ def _profiles(fields: Fields) -> tuple[Profile, ...]:
     profiles = fields.objects("profiles", lambda profile: _profile(profile, default_name))
     if not profiles:
         return (replace(make_profile(None, {}), scheduler_name=default_name),)
-    names: set[str] = set()
-    for index, profile in enumerate(profiles):
-        if profile.scheduler_name in names and profile.scheduler_name:
-            # kube-scheduler shows the path of the first one as `{}`, which says nothing.
-            path = child(item("profiles", index), "schedulerName")
-            fields.errors.append(duplicate(path, profile.scheduler_name))
-        names.add(profile.scheduler_name)
+    # kube-scheduler shows the path of the first one as `{}`, which says nothing.
+    names = (
+        (child(item("profiles", index), "schedulerName"), each.scheduler_name) for index, each in enumerate(profiles)
+    )
+    fields.errors += repeated((path, name) for path, name in names if name)
     fields.errors += validate_common_queue_sort(profiles)
     return profiles
 

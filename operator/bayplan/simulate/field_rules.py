@@ -11,7 +11,7 @@ from typing import Any, Final
 from bayplan.api.objects import PodSpec
 from bayplan.api.quantity import QuantityError, milli
 from bayplan.api.selectors import label_value_problems
-from bayplan.config.errors import FieldError, child, duplicate, forbidden, invalid, item, quote, required, unsupported
+from bayplan.config.errors import FieldError, child, forbidden, invalid, item, quote, repeated, required, unsupported
 from bayplan.config.labels import validate_label_name
 from bayplan.simulate import placement_rules
 from bayplan.simulate.documents import Decoder
@@ -47,22 +47,13 @@ def _metadata(meta: Fielded) -> Iterator[FieldError]:
         yield from validate_label_name(key.lower(), child("annotations", key))
 
 
-def _repeated(names: Iterable[tuple[str, object]]) -> Iterator[FieldError]:
-    """Yield an error for each path whose name is that of one before it."""
-    seen = set()
-    for path, name in names:
-        if name in seen:
-            yield duplicate(path, name)
-        seen.add(name)
-
-
 def _node_spec(spec: Fielded) -> Iterator[FieldError]:
     taints = [(item("taints", index), each) for index, each in enumerate(spec.get("taints") or ())]
     for path, taint in taints:
         yield from validate_label_name(taint.get("key") or "", child(path, "key"))
         value = taint.get("value") or ""
         yield from (invalid(child(path, "value"), value, problem) for problem in label_value_problems(value))
-    yield from _repeated((path, f"{taint.get('key')}:{taint['effect']}") for path, taint in taints)
+    yield from repeated((path, f"{taint.get('key')}:{taint['effect']}") for path, taint in taints)
 
 
 def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
@@ -82,8 +73,8 @@ def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
     if (spec.get("resources") or {}).get("claims"):
         yield forbidden("resources.claims", "claims may not be set for Resources at pod-level")
     for fields in (("containers", "initContainers"), ("volumes",), ("resourceClaims",)):
-        yield from _repeated((f"{path}.name", each["name"]) for path, each in _items(spec, *fields))
-    yield from _repeated((path, gate["name"]) for path, gate in _items(spec, "schedulingGates"))
+        yield from repeated((f"{path}.name", each["name"]) for path, each in _items(spec, *fields))
+    yield from repeated((path, gate["name"]) for path, gate in _items(spec, "schedulingGates"))
     ports = [
         (f"{path}.{where}.hostPort", port)
         for path, container in _items(spec, "containers")
@@ -93,7 +84,7 @@ def _pod_spec(spec: Fielded) -> Iterator[FieldError]:
     for path, port in ports if on_host else ():
         if (port.get("hostPort") or port["containerPort"]) != port["containerPort"]:
             yield invalid(path, port["hostPort"], "must match `containerPort` when `hostNetwork` is true")
-    yield from _repeated(
+    yield from repeated(
         (path, f"{port.get('protocol') or 'TCP'}/{port.get('hostIP') or ''}/{number}")
         for path, port in ports
         if (number := port.get("hostPort") or (on_host and port["containerPort"]))
