@@ -1,7 +1,7 @@
 """kube-scheduler's plugins, its default set, and which of a profile's plugins run where.
 
-A plugin joins bayplan in `IMPLEMENTED_PLUGINS`: it can be configured then. One of kube-scheduler's default set is
-part of the default set here.
+A plugin joins bayplan in `BAYPLAN_DECODERS`: it can be configured then. One of kube-scheduler's default set is part of
+the default set here.
 Sources: pkg/scheduler/apis/config/v1/default_plugins.go (also mergePluginSet) and pkg/scheduler/framework/runtime/
 framework.go (expandMultiPointPlugins, getValidScoreWeights).
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from bayplan.config.bayplan_args import BAYPLAN_DECODERS
 from bayplan.config.errors import ConfigurationError, FieldError, child, item, quote
 from bayplan.config.types import (
     EXTENSION_POINTS,
@@ -73,22 +74,10 @@ FORMER_PLUGINS: Final[Mapping[str, str]] = {
 Source: pkg/scheduler/framework/plugins/registry.go of these releases.
 """
 
-OWN_PLUGINS: Final = frozenset(
-    (
-        "ExpectedDuration",
-        "NodeHeadroom",
-        "NodeResourcesFitPlus",
-        "NodeResourcesFragmentation",
-        "NodeResourcesLeastRemainder",
-        "ScarceResourceAvoidance",
-        "TopologyMostAllocated",
-    )
-)
-"""The plugins that kube-scheduler does not have; none runs by default."""
+OWN_PLUGINS: Final = frozenset(BAYPLAN_DECODERS) - UPSTREAM_PLUGINS
+"""The plugins that kube-scheduler does not have; all take arguments, and none runs by default."""
 
-IMPLEMENTED_PLUGINS: Final = (
-    frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS) | OWN_PLUGINS | {"TopologyPlacementGenerator"}
-)
+IMPLEMENTED_PLUGINS: Final = frozenset(entry.name for entry in UPSTREAM_DEFAULT_PLUGINS).union(BAYPLAN_DECODERS)
 """The plugins bayplan has."""
 
 

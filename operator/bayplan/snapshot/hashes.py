@@ -35,7 +35,7 @@ _SHORT: Final = 8
 """Characters for a part of a zone's name, which with its other parts has to be a label's value."""
 _NO_LABEL: Final = "!"
 """What makes a text no label, so that what was none stays none."""
-_KEPT_NAMES: Final = SERVERS_NAMESPACES | SYSTEM_CLASSES.keys()
+_KEPT_NAMES: Final = SERVERS_NAMESPACES.union(SYSTEM_CLASSES)
 """Names that every cluster has."""
 _KEPT_DOMAINS: Final = frozenset(
     {
