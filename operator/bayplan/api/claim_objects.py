@@ -42,6 +42,13 @@ class DeviceRequest(Struct, frozen=True):
     exactly: ExactDeviceRequest | None = None
     first_available: list[DeviceSubRequest] | None = None
 
+    @property
+    def alternatives(self) -> list[tuple[str, ExactDeviceRequest]]:
+        """What may be given for it, by the names in full that results have; nothing of a kind that nobody knows."""
+        if self.first_available:
+            return [(f"{self.name}/{each.name}", each) for each in self.first_available]
+        return [] if self.exactly is None else [(self.name, self.exactly)]
+
 
 class DeviceConstraint(Struct, frozen=True):
     """What the devices of some requests, or of all, have in common or must not."""

@@ -4,7 +4,7 @@ Source: D/structured/internal/incubating/allocator_incubating.go, Allocate and v
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from bayplan.api.claim_objects import DeviceConstraint, ExactDeviceRequest, ResourceClaim
@@ -43,11 +43,11 @@ class Request:
         *("admin", "all", "count", "device_class", "is_choice", "names", "selectors", "text", "wire"),
     )
 
-    def __init__(self, claim: ResourceClaim, wire: ExactDeviceRequest, name: str, choice: str | None = None) -> None:
+    def __init__(self, claim: ResourceClaim, wire: ExactDeviceRequest, names: tuple[str, str]) -> None:
         self.wire = wire
-        self.is_choice = choice is not None
-        self.names = (name, f"{name}/{choice}" if self.is_choice else name)
-        self.text = f"claim {key_of(claim.metadata)}, request {choice if self.is_choice else name}"
+        self.names = names
+        self.is_choice = names[0] != names[1]
+        self.text = f"claim {key_of(claim.metadata)}, request {names[1].rpartition('/')[2]}"
         self.admin = bool(wire.admin_access)
         self.all = wire.allocation_mode == "All"
         self.count = 0 if self.all else wire.count
@@ -162,12 +162,9 @@ class ClaimRequests:
         self.requests: list[list[Request]] = []
         self.constraints: list[Constraint] = []
         for wire in claim.spec.devices.requests or ():
-            if wire.first_available:
-                self.requests.append([Request(claim, each, wire.name, each.name) for each in wire.first_available])
-            elif wire.exactly is not None:
-                self.requests.append([Request(claim, wire.exactly, wire.name)])
-            else:
+            if not wire.alternatives:
                 raise AllocationError(f"claim {key_of(claim.metadata)}, request {wire.name}: unknown request type")
+            self.requests.append([Request(claim, each, (wire.name, name)) for name, each in wire.alternatives])
 
     def prepare(self, classes: Mapping[str, DeviceClass], list_all: Callable[[Request], int]) -> None:
         """Check all requests, then the constraints; `list_all` counts the devices of a request for all.
@@ -202,8 +199,7 @@ def reads_of(claims: Iterable[ResourceClaim], classes: Mapping[str, DeviceClass]
         for constraint in claim.spec.devices.constraints or ():
             reads.add(constraint.match_attribute or constraint.distinct_attribute or "")
         for request in claim.spec.devices.requests or ():
-            wires: Sequence[ExactDeviceRequest | None] = request.first_available or [request.exactly]
-            for wire in filter(None, wires):
+            for _, wire in request.alternatives:
                 device_class = classes.get(wire.device_class_name)
                 for selector in (*(wire.selectors or ()), *((device_class and device_class.spec.selectors) or ())):
                     read = attributes_read(selector.cel.expression) if selector.cel else frozenset()

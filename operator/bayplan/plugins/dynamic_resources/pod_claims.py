@@ -44,17 +44,12 @@ def check_classes(claim: ResourceClaim, get: Callable[[str], DeviceClass | None]
         ClaimError: one is not.
     """
     for request in claim.spec.devices.requests or ():
-        alternatives = [
-            (f"{request.name}/{each.name}", each.device_class_name) for each in request.first_available or ()
-        ]
-        if request.exactly is not None:
-            alternatives = [(request.name, request.exactly.device_class_name)]
-        if not alternatives:
+        if not request.alternatives:
             key = key_of(claim.metadata)
             raise ClaimError(f"resource claim {key}, request {request.name}: unknown request type")
-        for name, wanted in alternatives:
-            if get(wanted) is None:
-                raise ClaimError(f"request {name}: device class {wanted} does not exist")
+        for name, asked in request.alternatives:
+            if get(asked.device_class_name) is None:
+                raise ClaimError(f"request {name}: device class {asked.device_class_name} does not exist")
 
 
 def is_reserved_for(claim: ResourceClaim, pod: PodInfo) -> bool:
