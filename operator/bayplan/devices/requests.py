@@ -52,7 +52,7 @@ class Request:
         self.all = wire.allocation_mode == "All"
         self.count = 0 if self.all else wire.count
         self.selectors: list[tuple[str, str]] = []
-        self.device_class: DeviceClass | None = None
+        self.device_class = DeviceClass()
         self._wants: dict[int, Want] = {}
         self._refusals: dict[int, str] = {}
         self._tolerates: dict[int, bool] = {}

@@ -4,7 +4,7 @@ Source: D/structured/internal/incubating/allocator_incubating.go, Allocate and c
 """
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -82,10 +82,9 @@ def _configs(claim: ResourceClaim, chosen: Mapping[int, Request]) -> list[Device
         by_class.setdefault(request.wire.device_class_name, []).append(request)
     configs: list[DeviceAllocationConfiguration] = []
     for requests in by_class.values():
-        device_class = requests[0].device_class
         configs += (
             DeviceAllocationConfiguration("FromClass", [request.names[1] for request in requests], config.opaque)
-            for config in (device_class and device_class.spec.config) or ()
+            for config in requests[0].device_class.spec.config or ()
         )
     for config in claim.spec.devices.config or ():
         if not config.requests or any(_names(config.requests, request) for request in chosen.values()):
@@ -103,8 +102,8 @@ def _names(names: Sequence[str], request: Request) -> bool:
 
 
 def _node_selector(claim: ResourceClaim, offers: Sequence[Offer], node_name: str) -> NodeSelector | None:
-    fields: list[NodeSelectorRequirement] = []
-    labels: list[NodeSelectorRequirement] = []
+    fields: dict[Hashable, NodeSelectorRequirement] = {}
+    labels: dict[Hashable, NodeSelectorRequirement] = {}
     for offer in offers:
         where = offer.wire if offer.slice.spec.per_device_node_selection else offer.slice.spec
         if where.node_name is not None or offer.wire.binds_to_node:
@@ -117,17 +116,9 @@ def _node_selector(claim: ResourceClaim, offers: Sequence[Offer], node_name: str
                 f"unsupported ResourceSlice.NodeSelector with {len(terms)} terms"
             )
         for term in terms:
-            _add_new(term.match_fields, fields)
-            _add_new(term.match_expressions, labels)
-    return NodeSelector([NodeSelectorTerm(labels or None, fields or None)]) if fields or labels else None
-
-
-def _add_new(requirements: Sequence[NodeSelectorRequirement] | None, to: list[NodeSelectorRequirement]) -> None:
-    for each in requirements or ():
-        if not any(
-            each.key == known.key
-            and each.operator == known.operator
-            and set(each.values or ()) == set(known.values or ())
-            for known in to
-        ):
-            to.append(each)
+            for known, requirements in ((fields, term.match_fields), (labels, term.match_expressions)):
+                for each in requirements or ():
+                    known.setdefault((each.key, each.operator, frozenset(each.values or ())), each)
+    if not fields and not labels:
+        return None
+    return NodeSelector([NodeSelectorTerm([*labels.values()] or None, [*fields.values()] or None)])
