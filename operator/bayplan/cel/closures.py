@@ -53,15 +53,6 @@ class Constant:
         return self.value
 
 
-def failure(message: str) -> Code:
-    """Return code that has no value."""
-
-    def run(_frame: Frame) -> Any:
-        raise EvaluationError(message)
-
-    return run
-
-
 def field_of_device(name: str, *, optional: bool = False) -> Code:
     """Return what reads a field of the device, which always is there."""
     read = attrgetter(name)

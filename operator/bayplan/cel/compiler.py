@@ -123,7 +123,7 @@ class Compiler:
         return self._worked_out(definition, codes) or closures.call(definition, codes, repeated=self.in_loop)
 
     def _worked_out(self, definition: Definition, codes: tuple[Code, ...]) -> Code | None:
-        """What a call of constants gives, unless that takes too long."""
+        """What a call of constants gives, if anything, and if that does not take too long."""
         constants = [each for each in codes if isinstance(each, Constant)]
         if not codes or len(constants) < len(codes):
             return None
@@ -131,12 +131,10 @@ class Compiler:
         converted = definition.name in CONVERSIONS and all(each.literal for each in constants)
         try:
             return Constant(definition.chosen(values)(*values), literal=converted)
-        except StoppedError:
-            return None
-        except EvaluationError as error:
+        except (EvaluationError, StoppedError) as error:
             if converted:
                 raise CompileError(f"program instantiation failed: {error}") from None
-            return closures.failure(str(error))
+            return None
 
     def _check_pattern(self, node: Call, definition: Definition, pattern: Constant) -> None:
         try:
