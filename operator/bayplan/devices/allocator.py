@@ -28,6 +28,7 @@ from bayplan.devices.device_counts import DeviceCount, count_devices
 from bayplan.devices.offers import Kinds, Offer, Reads
 from bayplan.devices.packing import utilization
 from bayplan.devices.pool_index import NodeKinds, PoolIndex
+from bayplan.devices.pools import INVALID_STATE
 from bayplan.devices.requests import AllocationError, ClaimRequests, Request, reads_of
 from bayplan.devices.results import INVALID, NOT_ALL, TIMED_OUT, Refusal, allocation_of
 from bayplan.devices.search import Search, SearchTimeoutError
@@ -234,7 +235,7 @@ class Allocator:
         try:
             requests = self._prepared(claims, search)
             if not search.run(requests):
-                return INVALID if search.has_invalid_pool else NOT_ALL
+                return INVALID if any(pool.state == INVALID_STATE for pool in search.pools) else NOT_ALL
             return self._granted(claims, requests, search)
         except SearchTimeoutError:
             return TIMED_OUT

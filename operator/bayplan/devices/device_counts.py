@@ -60,6 +60,7 @@ def count_devices(search: Search, claims: Sequence[ClaimRequests]) -> list[Devic
 def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request: Request) -> DeviceCount:
     refusals = Counter(expression for slot in slots if (expression := _refused_by(search, request, slot)))
     candidates = Candidates(search, request)
+    unusable = next((("/".join(pool.id), pool.state) for pool in search.pools if pool.state), ("", ""))
     return DeviceCount(
         key_of(claim.claim.metadata),
         request.names[1],
@@ -69,7 +70,7 @@ def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request:
         len(slots) - refusals.total(),
         sum(request.admin or not slot.held for slot in candidates.slots()),
         refusals.most_common(1)[0][0] if refusals else "",
-        *search.unusable_pool(),
+        *unusable,
     )
 
 

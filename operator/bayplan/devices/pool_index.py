@@ -14,7 +14,7 @@ from bayplan.api.objects import Node, NodeSelector
 from bayplan.api.selectors import NodeSelectorMatcher, compile_node_selector
 from bayplan.devices.allocated_state import AllocatedState, PoolId
 from bayplan.devices.offers import Kinds, Offer, Reads, SliceOffers, rules_for
-from bayplan.devices.pools import UPDATING, NodePools, Pool, PoolView
+from bayplan.devices.pools import UPDATING_STATE, NodePools, Pool, PoolView
 
 _MAX_VIEWS: Final = 256
 _MAX_NODES: Final = 20_000
@@ -155,7 +155,7 @@ class PoolIndex:
         whole = [each for each in everywhere if each.spec.pool.generation == generation and not each.ignored]
         if len(whole) == count:
             return Pool(pool, relevant, whole)
-        return Pool(pool, relevant, state=UPDATING)
+        return Pool(pool, relevant, state=UPDATING_STATE)
 
 
 class NodeKinds:

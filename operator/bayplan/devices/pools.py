@@ -12,8 +12,8 @@ from bayplan.api.quantity import QuantityError, exact_nano
 from bayplan.devices.allocated_state import AllocatedState, PoolId
 from bayplan.devices.offers import CounterName, Kinds, Reads, SliceOffers, consumed_by
 
-UPDATING: Final = "being updated"
-INVALID: Final = "invalid"
+UPDATING_STATE: Final = "being updated"
+INVALID_STATE: Final = "invalid"
 
 
 class Pool:
@@ -48,7 +48,7 @@ class Pool:
         self.counters: dict[CounterName, int] = {}
         self.slices = [each for each in relevant if not each.spec.shared_counters]
         self.others = [each for each in others if not each.spec.shared_counters]
-        self.state = state or ("" if self._is_valid([*relevant, *others]) else INVALID)
+        self.state = state or ("" if self._is_valid([*relevant, *others]) else INVALID_STATE)
         if self.state:
             self.slices, self.others = [], []
         self.own = not self.others and all(each.spec.node_name for each in relevant)

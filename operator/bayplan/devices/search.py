@@ -15,7 +15,6 @@ from bayplan.devices.candidates import Candidates, Order, Pick, Slot
 from bayplan.devices.offers import CounterName, Kinds, Reads
 from bayplan.devices.packing import LeastLeftOver
 from bayplan.devices.pool_index import PoolIndex
-from bayplan.devices.pools import INVALID
 from bayplan.devices.requests import MAX_RESULTS, AllocationError, ClaimRequests, Constraint, Request
 
 MAX_LOOKS: Final = 100_000
@@ -40,7 +39,10 @@ class _Position(NamedTuple):
 
 
 class Search:
-    """One search for all claims on one node; if it `packs`, and devices are few, by what leaves least over."""
+    """One search for all claims on one node; if it `packs`, and devices are few, by what leaves least over.
+
+    `pools` are those with devices for the node, as they are searched.
+    """
 
     def __init__(
         self,
@@ -53,7 +55,7 @@ class Search:
         packs: bool = False,
     ) -> None:
         self.node = node
-        self._pools = index.pools_of(node).pools
+        self.pools = index.pools_of(node).pools
         self._index = index
         self._allocated = allocated
         self._kinds = kinds
@@ -78,7 +80,7 @@ class Search:
             SearchTimeoutError: there was not enough time.
         """
         listed, before = self._listed(request), 0
-        for pool in self._pools:
+        for pool in self.pools:
             if pool.state:
                 listed.look_at(before)
                 name = "/".join(pool.id)
@@ -87,15 +89,6 @@ class Search:
                 )
             before += sum(len(each.devices) for each in pool.slices)
         return listed.count()
-
-    def unusable_pool(self) -> tuple[str, str]:
-        """Name the first pool that nothing is taken from, and its state; both "" if there is none."""
-        return next((("/".join(each.id), each.state) for each in self._pools if each.state), ("", ""))
-
-    @property
-    def has_invalid_pool(self) -> bool:
-        """Whether a pool of the node is invalid."""
-        return any(pool.state == INVALID for pool in self._pools)
 
     def run(self, claims: Sequence[ClaimRequests]) -> bool:
         """Find the first solution; `picks` by claim and `chosen` by claim and request then have it.
@@ -106,7 +99,7 @@ class Search:
         """
         self._claims = claims
         self.picks = [[] for _ in claims]
-        devices = sum(len(each.devices) for pool in self._pools for each in pool.slices)
+        devices = sum(len(each.devices) for pool in self.pools for each in pool.slices)
         self._few = devices * sum(len(each) for claim in claims for each in claim.requests) <= _FEW_LOOKS
         if self._few and self._packs:
             self._order = LeastLeftOver(self.slots(), self._allocated).order
@@ -153,7 +146,7 @@ class Search:
         return all(left[name] >= amount for name, amount in offer.consumes) and all(each >= 0 for each in left.values())
 
     def _all_slots(self) -> Iterator[Slot]:
-        for p, pool in enumerate(self._pools):
+        for p, pool in enumerate(self.pools):
             for s, each in enumerate(pool.slices):
                 kinds = each.kinds(*self._kinds)
                 for d in range(len(each.devices)):
@@ -240,19 +233,17 @@ class Search:
             if left < request.count - at.picked and not candidates.fails:
                 return
             slot, error = candidate
-            taken = at.claim in slot.taken if request.admin else slot.held or slot.taken
-            if not taken:
+            if not (at.claim in slot.taken if request.admin else slot.held or slot.taken):
                 self.look()
-            alike = None if taken or request.admin or slot.sharing else slot.alike
-            if not taken and error is not None:
-                raise error
-            if not taken and (alike is None or alike not in failed) and (undo := self._take(at.claim, request, slot)):
-                yield at._replace(choice=at.choice or 0, picked=at.picked + 1, start=place)
-                undo()
-                if self._exceeded:
-                    return
+                if error is not None:
+                    raise error
                 # What fails with one device fails with any other that is the same in all that matters.
-                if alike is not None:
+                alike = object() if request.admin or slot.sharing else slot.alike
+                if alike not in failed and (undo := self._take(at.claim, request, slot)):
+                    yield at._replace(choice=at.choice or 0, picked=at.picked + 1, start=place)
+                    undo()
+                    if self._exceeded:
+                        return
                     failed.add(alike)
             if request.all:
                 return
