@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
-from bayplan.cel.errors import EvaluationError, LimitExceededError
+from bayplan.cel.errors import TOO_LONG, EvaluationError, StoppedError
 from bayplan.cel.functions import Definition
 from bayplan.cel.values import (
     MAPS,
@@ -104,7 +104,7 @@ def call(definition: Definition, arguments: tuple[Code, ...], *, repeated: bool)
         if repeated:
             frame[STEPS] -= sum(len(each) // 10 for each in values if type(each) in _LONG)
             if frame[STEPS] < 0:
-                raise LimitExceededError
+                raise StoppedError(TOO_LONG)
         return (known(tuple(map(type, values))) or chosen(values))(*values)
 
     return run
@@ -119,7 +119,7 @@ def loop(source: Code, places: tuple[int, ...], weight: int) -> Loop:
         for key, element in _elements(source(frame), two=two):
             frame[STEPS] -= weight
             if frame[STEPS] < 0:
-                raise LimitExceededError
+                raise StoppedError(TOO_LONG)
             frame[first] = key
             frame[second] = element
             yield

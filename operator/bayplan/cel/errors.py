@@ -1,5 +1,10 @@
 """What may be wrong with an expression, and with its evaluation for one device."""
 
+from typing import Final
+
+TOO_LONG: Final = "operation cancelled: actual cost limit exceeded"
+"""What an evaluation is stopped with that takes too many steps, or too much memory."""
+
 
 class CompileError(Exception):
     """An expression that cannot be used for any device; the message is upstream's where that is known."""
@@ -14,13 +19,6 @@ class EvaluationError(Exception):
 
 class StoppedError(Exception):
     """An evaluation that ended on the spot: nothing absorbs it, as it is no EvaluationError."""
-
-
-class LimitExceededError(StoppedError):
-    """An evaluation that was stopped as it took too long."""
-
-    def __init__(self) -> None:
-        super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 def no_overload(detail: str = "") -> EvaluationError:

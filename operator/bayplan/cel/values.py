@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
-from bayplan.cel.errors import EvaluationError, LimitExceededError, no_overload
+from bayplan.cel.errors import TOO_LONG, EvaluationError, StoppedError, no_overload
 from bayplan.cel.quantity import Quantity
 from bayplan.cel.semver import Semver
 
@@ -239,7 +239,7 @@ def sized(length: int, most: int = LARGEST) -> None:
     """Stop the evaluation if a text or list of `length` would be too large to make, or so many steps too many.
 
     Raises:
-        LimitExceededError: It would.
+        StoppedError: It would.
     """
     if length > most:
-        raise LimitExceededError
+        raise StoppedError(TOO_LONG)
