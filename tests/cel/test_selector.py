@@ -120,6 +120,12 @@ def test_an_expression_that_takes_too_long_is_stopped_whatever_stands_beside_it(
         compile_selector(expression).matches(device())
 
 
+@pytest.mark.parametrize("amount", ["1e400", f"1{'0' * 400}", "-1e4096"])
+def test_an_amount_beyond_all_numbers_is_infinite_as_in_go(amount):
+    number = f'quantity("{amount}").asApproximateFloat()'
+    assert compile_selector(f'{number} == double("{"-" * (amount[0] == "-")}inf")').matches(device())
+
+
 @pytest.mark.parametrize(
     "text", ["", "device.", '"', "'\\q'", "a b", "1 +", "true &&", "[1", "{1:", "f(", "\x00", "`a`", "for"]
 )

@@ -79,8 +79,9 @@ class Quantity:
         return amount if INT64_MIN <= amount <= INT64_MAX else None
 
     def as_float(self) -> float:
-        """Return the nearest floating-point number, or one beside it."""
-        return float(self.value) * 10.0**self.scale if self.scale else float(self.value)
+        """Return the nearest floating-point number, or one beside it; infinity where none is near."""
+        base = float(Decimal(self.value))
+        return base * float(f"1e{self.scale}") if self.scale else base
 
 
 def _exponents(suffix: str) -> tuple[int, int]:
