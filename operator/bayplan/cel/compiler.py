@@ -58,7 +58,7 @@ class Compiler:
             case Name():
                 return self._name(node)
             case Member():
-                return self._member(node)
+                return self.member(node)
         return self._call(node)
 
     def codes(self, nodes: tuple[Node, ...]) -> tuple[Code, ...]:
@@ -79,21 +79,26 @@ class Compiler:
             raise self.problem(node.at, "bayplan reads fields of device only, never device itself")
         raise self.problem(node.at, f"undeclared reference to '{node.name}' (in container '')")
 
-    def _member(self, node: Member) -> Code:
+    def member(self, node: Member, *, test: bool = False) -> Code:
+        """Return the code of a member, or as `test` of whether it is there.
+
+        Raises:
+            CompileError: The device never has it.
+        """
         outer, name = self._path(node.target), _text_of(node.key)
         if outer == ():
             if not node.dotted or name not in _FIELDS:
                 raise self.problem(node.at, f"undefined field '{name or ''}'")
             self._paths.append((name,))
-            return Constant(True) if node.test else closures.field_of_device(_FIELDS[name], optional=node.optional)
+            return Constant(True) if test else closures.field_of_device(_FIELDS[name], optional=node.optional)
         target = self.code(node.target)
         if outer and name is not None:
             # Of what the target is, no more is read than this.
             self._paths.remove(outer)
             self._paths.append((*outer, name))
-            if len(outer) > 1 and not node.optional and not node.test:
+            if len(outer) > 1 and not node.optional and not test:
                 return closures.attribute(outer[0], outer[1], name)
-        return closures.member_of(target, self.code(node.key), optional=node.optional, test=node.test)
+        return closures.member_of(target, self.code(node.key), optional=node.optional, test=test)
 
     def _path(self, node: Node) -> Path | None:
         """The device, a section of it, or a domain of that, where `node` stands for one."""

@@ -143,7 +143,7 @@ def _has(compiler: "Compiler", node: Call) -> Code:
     (argument,) = node.args
     if not isinstance(argument, Member) or not argument.dotted or argument.optional:
         raise compiler.problem(argument.at, "invalid argument to has() macro")
-    return compiler.code(Member(argument.target, argument.key, argument.at, dotted=True, test=True))
+    return compiler.member(argument, test=True)
 
 
 def _accumulation(

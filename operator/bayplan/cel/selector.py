@@ -19,8 +19,6 @@ _UNCONVERTED: Final = {
     "uint": "unsupported type conversion from 'uint' to bool",
     "double": "type conversion error from Double to 'bool'",
     "list": "type conversion error from list to 'bool'",
-    "kubernetes.Semver": "type conversion error from 'Semver' to 'bool'",
-    "kubernetes.Quantity": "type conversion error from 'Quantity' to 'bool'",
 }
 
 
@@ -81,7 +79,7 @@ class Selector:
         if value is True or value is False:
             return value
         kind = kind_of(value)
-        why = _UNCONVERTED.get(kind, f"type conversion error from '{kind}' to 'bool'")
+        why = _UNCONVERTED.get(kind, f"type conversion error from '{kind.removeprefix('kubernetes.')}' to 'bool'")
         raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {why}")
 
 

@@ -22,14 +22,13 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """`target[key]`, `target.key` as `dotted`, with a question mark as `optional`; as `test`, has(target.key)."""
+    """`target[key]`, `target.key` as `dotted`, with a question mark as `optional`."""
 
     target: "Node"
     key: "Node"
     at: int
     dotted: bool = False
     optional: bool = False
-    test: bool = False
 
 
 @dataclass(frozen=True, slots=True)
