@@ -7,6 +7,7 @@ from typing import Final
 
 from bayplan.cel import closures, list_library, operators, text_library
 from bayplan.cel.closures import FIRST_VARIABLE, Code, Constant, Frame
+from bayplan.cel.element_types import narrowed
 from bayplan.cel.errors import CompileError, EvaluationError, StoppedError
 from bayplan.cel.functions import DEFINITIONS, Definition
 from bayplan.cel.lexer import problem_at
@@ -122,6 +123,8 @@ class Compiler:
         if definition is None:
             raise self._undeclared(node, name.removeprefix("."))
         codes = self.codes(arguments)
+        if definition.deep:
+            definition = narrowed(definition, arguments[0])
         if definition.name in _OF_PATTERNS and isinstance(pattern := codes[1], Constant) and pattern.literal:
             self._check_pattern(node, definition, pattern)
             definition = replace(definition, complaint="", by_types={})

@@ -1,7 +1,7 @@
 """The functions of expressions, operators included, and which one a call means by the types of its arguments."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from bayplan.cel.errors import EvaluationError, no_overload
@@ -43,6 +43,10 @@ class Definition:
                     self.by_types[tuple(map(type, values))] = run
                 return run
         raise self._refusal(values)
+
+    def only(self, words: tuple[str, ...]) -> "Definition":
+        """Return the definition with one of its signatures alone."""
+        return replace(self, overloads={words: self.overloads[words]}, by_types={})
 
     def _refusal(self, values: list[Any]) -> EvaluationError:
         first, *others = map(kind_of, values)
