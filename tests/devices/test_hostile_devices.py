@@ -3,20 +3,27 @@ import re
 import tracemalloc
 
 import pytest
+from msgspec.structs import replace
 from tests.devices.device_builders import (
+    DRIVER,
     allocate,
     alternative,
     answered,
+    asked_selectors,
     consumes,
     counter_set,
     device,
     exactly,
     make_allocator,
     make_claim,
+    make_class,
     make_gpus,
     make_nodes,
     make_slice,
 )
+
+from bayplan.api.meta_objects import ObjectMeta
+from bayplan.cel import Selector
 
 NONE = "cannot allocate all claims"
 
@@ -133,10 +140,45 @@ def test_claims_that_all_ask_for_something_else_take_no_more_than_so_much_memory
     assert most < 32 * 2**20
 
 
-def test_ten_thousand_full_slices_are_searched_no_further_than_needed():
-    one = [{"name": f"gpu-{i}"} for i in range(128)]
-    slices = [make_slice(f"s{i}", one, node=None, pool=f"p{i:05}", allNodes=True) for i in range(200)]
-    slices += [make_slice(f"t{i}", one, node=f"n{i}") for i in range(200)]
-    allocator = make_allocator(slices)
-    answers = answered(allocator, [make_claim(exactly("r", 32))], make_nodes("n1", "n2"))
-    assert [len(devices) for (devices,) in answers] == [32, 32]
+def test_selectors_that_take_long_are_asked_no_longer_than_an_attempt_may_take(monkeypatch):
+    clock, asked = [0.0], []
+
+    def slowly(selector, _device):
+        asked.append(selector.expression)
+        clock[0] += 0.09
+        return False
+
+    monkeypatch.setattr(Selector, "matches", slowly)
+    unlike = [device(f"gpu-{i}", attributes={"number": i}) for i in range(100)]
+    texts = [f'device.attributes["{DRIVER}"].number < 0 && {i} > 0' for i in range(3)]
+    allocator = make_allocator([make_slice("s", unlike)], [make_class("gpu", *texts)])
+    answers = answered(allocator, [make_claim(exactly("r", 1, *texts))], make_nodes("n1", "n2"), lambda: clock[0])
+    assert answers[0] == "timed out trying to allocate devices"
+    assert len(asked) == 3
+
+
+def test_a_driver_whose_generations_go_back_offers_what_there_is_now():
+    newer = make_slice("gpus", [device("gpu-0"), device("gpu-1")], generation=7)
+    older = make_slice("gpus", [device("gpu-0")], generation=3)
+    before = make_allocator([newer])
+    claims, nodes = [make_claim(exactly("r", 2))], make_nodes("n1")
+    assert answered(before, claims, nodes) == [[["n1/gpu-0", "n1/gpu-1"]]]
+    after = make_allocator([older], previous=before)
+    assert answered(after, claims, nodes) == [NONE]
+    assert answered(after, [make_claim(exactly())], nodes) == [[["n1/gpu-0"]]]
+
+
+def test_ten_thousand_full_slices_are_searched_no_further_than_needed(monkeypatch):
+    one = make_slice("s", [device(f"gpu-{i}") for i in range(128)])
+
+    def made(name, **where):
+        pool = replace(one.spec.pool, name=name)
+        return replace(one, metadata=ObjectMeta(name=name), spec=replace(one.spec, pool=pool, **where))
+
+    slices = [made(f"p{i:05}", node_name=None, all_nodes=True) for i in range(5000)]
+    slices += [made(f"t{i}", node_name=f"n{i}") for i in range(5000)]
+    wanted = exactly("r", 32, f'device.driver == "{DRIVER}"')
+    allocator, asked = make_allocator(slices), asked_selectors(monkeypatch)
+    answers = answered(allocator, [make_claim(wanted)], make_nodes(*(f"n{i}" for i in range(50))))
+    assert [len(devices) for (devices,) in answers] == [32] * 50
+    assert len(asked) == 1

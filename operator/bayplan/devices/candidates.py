@@ -150,7 +150,7 @@ class Candidates:
 
     def _will_do(self, slot: Slot) -> bool:
         request, offer = self._request, slot.offer
-        if request.refused_by(offer, slot.kind) or not self._search.is_for_node(slot):
+        if request.refused_by(offer, slot.kind, self._search.check_time) or not self._search.is_for_node(slot):
             return False
         try:
             want = request.want(offer, slot.kind)

@@ -76,4 +76,4 @@ def _count(search: Search, slots: Sequence[Slot], claim: ClaimRequests, request:
 
 def _refused_by(search: Search, request: Request, slot: Slot) -> str:
     search.look()
-    return request.refused_by(slot.offer, slot.kind)
+    return request.refused_by(slot.offer, slot.kind, search.check_time)

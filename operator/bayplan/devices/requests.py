@@ -81,20 +81,23 @@ class Request:
         """Give up what is known of kinds of devices: the search is over, and the request stays with its result."""
         self._wants, self._refusals, self._tolerates = {}, {}, {}
 
-    def refused_by(self, offer: Offer, kind: int) -> str:
+    def refused_by(self, offer: Offer, kind: int, before: Callable[[], None] = lambda: None) -> str:
         """The first selector that does not take a device, empty if all take it; one answer for all of the kind.
+
+        `before` is called before each that has to be worked out, which may take part of a second.
 
         Raises:
             AllocationError: a selector failed on it.
         """
         known = self._refusals.get(kind)
         if known is None:
-            known = self._refusals[kind] = self._first_refusal(offer)
+            known = self._refusals[kind] = self._first_refusal(offer, before)
         return known
 
-    def _first_refusal(self, offer: Offer) -> str:
+    def _first_refusal(self, offer: Offer, before: Callable[[], None]) -> str:
         device = view_of(offer) if self.selectors else None
         for expression, text in self.selectors:
+            before()
             try:
                 if device is not None and not compiled(expression).matches(device):
                     return expression

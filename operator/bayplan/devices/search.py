@@ -130,7 +130,18 @@ class Search:
             SearchTimeoutError: there is no time left.
         """
         self._looked += 1
-        if self._looked > MAX_LOOKS or (self._looked % _LOOKS_A_CLOCK == 0 and self._is_over()):
+        if self._looked > MAX_LOOKS:
+            raise SearchTimeoutError
+        if self._looked % _LOOKS_A_CLOCK == 0:
+            self.check_time()
+
+    def check_time(self) -> None:
+        """Look at the clock, before what takes long.
+
+        Raises:
+            SearchTimeoutError: there is no time left.
+        """
+        if self._is_over():
             raise SearchTimeoutError
 
     def is_for_node(self, slot: Slot) -> bool:

@@ -2,7 +2,7 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.devices.device_builders import DRIVER, exactly, make_claim
+from tests.devices.device_builders import DRIVER, exactly, make_claim, make_rule
 from tests.plugins.dynamic_resources.device_scene import (
     NOT_HELPFUL,
     TIME,
@@ -14,6 +14,7 @@ from tests.plugins.dynamic_resources.device_scene import (
     scene,
 )
 
+from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.response import ApiResponse
 from bayplan.cache.group_members import POD_GROUP_LABEL
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
@@ -117,6 +118,19 @@ def test_a_claim_that_became_another_meanwhile_fails_the_bind_and_gives_its_devi
     world.claims.delete("ns/c")
     world.add(claim("d", exactly("r", 2)))
     assert world.outcome(claiming("d")) == "n2"
+
+
+@pytest.mark.parametrize("kind", [DeviceClass, ResourceSlice, DeviceTaintRule])
+@pytest.mark.parametrize("number", [1, 2])
+def test_what_devices_were_found_by_may_go_before_they_are_written(kind, number):
+    world, server = scene()
+    world.add(make_rule(device="gpu-7"))
+    exchange = world.reserve(claiming("c"))
+    there = world.cache.listers.of(kind)
+    server.before[number] = lambda: [there.delete(each) for each in list(there.objects)] and False
+    assert perform(exchange, server) == ("done", [])
+    assert [each.device for each in server.stored().status.allocation.devices.results] == ["gpu-0"]
+    assert not there.objects
 
 
 def test_a_claim_that_lost_its_devices_meanwhile_cannot_be_reserved():
