@@ -24,6 +24,7 @@ from tests.devices.device_builders import (
 
 from bayplan.api.meta_objects import ObjectMeta
 from bayplan.cel import Selector
+from bayplan.devices.device_selectors import compiled
 
 NONE = "cannot allocate all claims"
 
@@ -155,6 +156,16 @@ def test_selectors_that_take_long_are_asked_no_longer_than_an_attempt_may_take(m
     answers = answered(allocator, [make_claim(exactly("r", 1, *texts))], make_nodes("n1", "n2"), lambda: clock[0])
     assert answers[0] == "timed out trying to allocate devices"
     assert len(asked) == 3
+
+
+def test_what_is_kept_of_long_expressions_has_a_bound():
+    terms = " || ".join(['device.driver == ""'] * 440)
+    tracemalloc.start()
+    for number in range(60):
+        assert compiled(f"{terms} || {number} == 0").paths == {("driver",)}
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 20 * 2**20
 
 
 def test_a_driver_whose_generations_go_back_offers_what_there_is_now():

@@ -1,24 +1,41 @@
 """Expressions of classes and claims, and devices as these read them."""
 
-from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from bayplan.api.device_objects import DeviceAttribute
 from bayplan.cel import CompileError, Device, EvaluationError, Quantity, Selector, compile_selector, versions
 from bayplan.devices.offers import Offer, Reads
 
-
-@lru_cache(maxsize=4096)
-def compiled(expression: str) -> Selector:
-    """Return the selector that an expression is; all searches share it.
-
-    Raises:
-        CompileError: It is none.
-    """
-    return compile_selector(expression)
+_MOST_LETTERS: Final = 2**18
 
 
-@lru_cache(maxsize=4096)
+class _Selectors:
+    """Keeps compiled expressions until these have so many letters, each of which takes some hundred bytes."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Selector] = {}
+        self._letters = 0
+
+    def get(self, expression: str) -> Selector:
+        """Return the selector that an expression is.
+
+        Raises:
+            CompileError: It is none.
+        """
+        found = self._known.get(expression)
+        if found is None:
+            found = compile_selector(expression)
+            if self._letters + len(expression) > _MOST_LETTERS:
+                self._known, self._letters = {}, 0
+            self._known[expression] = found
+            self._letters += len(expression)
+        return found
+
+
+compiled: Final = _Selectors().get
+"""Returns the selector that an expression is; all searches share it."""
+
+
 def attributes_read(expression: str) -> Reads:
     """Return the full names of the attributes that its answer depends on; what does not compile reads none."""
     try:
