@@ -19,6 +19,8 @@ def main() -> None:
     # Loaded before the clock runs: start-up is not what is looked for.
     for module in ("bayplan.cli.run", "bayplan.cli.serve"):
         import_module(module)
+    # A scheduler ends its process by itself, and nothing is written after that.
+    import_module("bayplan.cli.serve").end_process = sys.exit
     profile = cProfile.Profile(time.thread_time)
     profile.enable()
     try:
