@@ -73,6 +73,7 @@ oracle: controlplane ## Record kube-scheduler's decisions on new random clusters
 	BAYPLAN_ORACLE_DATA=build/oracle-$(SEED) $(PYTEST) tests/oracle/test_replay.py tests/oracle/test_simulate_command.py $(PYTEST_ARGS)
 	$(PYTEST) e2e/scenarios/test_same_decisions.py e2e/scenarios/test_simulate_foretells.py --seed $(SEED) --pods 200 $(PYTEST_ARGS)
 	$(BIN)/python -m tests.oracle.gangs.record --family at-random --family preempting --seed $(SEED) --out build/oracle-$(SEED)/gangs
+	$(BIN)/python -m e2e.gangs --family at-random --family preempting --seed $(SEED) --recordings build/oracle-$(SEED)/gangs
 
 devices: controlplane ## Compare the search for devices with kube-scheduler's own allocator on new random cases (SEED=2)
 	$(BIN)/python -m tests.devices.judge --seed $(SEED)
