@@ -172,9 +172,10 @@ async def test_a_pod_that_waits_for_a_lost_bind_to_expire_is_bound_once_admissio
     assert (scene.count("POST"), scene.bound_to()) == (4, "n1")
 
 
-async def test_a_pod_that_waits_for_a_lost_bind_to_expire_is_bound_once_the_server_has_no_error_any_more(scene):
+@pytest.mark.parametrize("error", [Refuse(500, "InternalError"), Refuse(409, "Conflict")], ids=repr)
+async def test_a_pod_that_waits_for_a_lost_bind_to_expire_is_bound_once_the_server_has_no_error_any_more(scene, error):
     scene.fail(Refuse(504, "Timeout"))
-    scene.fail(Refuse(500, "InternalError"), times=2)
+    scene.fail(error, times=2)
     assert await scene.bind() is BindResult.BOUND
     assert (scene.count("POST"), scene.bound_to()) == (4, "n1")
 

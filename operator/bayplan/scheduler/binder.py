@@ -92,7 +92,10 @@ class Binder:
                 outcome = await self._post(binding, turn, first=not post)
             except BindError as error:
                 problem = str(error)
-                break
+                if self.clock() >= open_until:
+                    break
+                # With one before that may land, the pod keeps its node all the same.
+                outcome = _Doubt(problem, may_land=False)
             if isinstance(outcome, BindResult):
                 return outcome
             problem = outcome.problem
@@ -104,7 +107,6 @@ class Binder:
             if result is not BindResult.REFUSED:
                 return result
             if outcome.answered and self.clock() >= open_until:
-                # With one before that may land, the pod keeps its node all the same.
                 break
         else:
             problem = f"still unbound after {_MAX_POSTS} attempts: {problem}"
