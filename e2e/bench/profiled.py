@@ -9,6 +9,7 @@ import sys
 import time
 from importlib import import_module
 from pathlib import Path
+from unittest.mock import patch
 
 from bayplan.cli import main as bayplan
 
@@ -19,12 +20,12 @@ def main() -> None:
     # Loaded before the clock runs: start-up is not what is looked for.
     for module in ("bayplan.cli.run", "bayplan.cli.serve"):
         import_module(module)
-    # A scheduler ends its process by itself, and nothing is written after that.
-    import_module("bayplan.cli.serve").end_process = sys.exit
     profile = cProfile.Profile(time.thread_time)
     profile.enable()
     try:
-        bayplan(arguments)
+        # A scheduler ends its process by itself, and nothing is written after that.
+        with patch("bayplan.cli.serve.end_process", sys.exit):
+            bayplan(arguments)
     finally:
         profile.disable()
         profile.dump_stats(directory / "main.pstats")
