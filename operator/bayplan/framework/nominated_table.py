@@ -43,8 +43,7 @@ class NominatedTable:
         self._nominator = nominator
         self._priority = priority
         self._changes = KeyFollower(nominator.changes, nominator.nodes())
-        self.added: dict[int, tuple[PodInfo, ...]] = {}
-        """The pods that a row has here and not in the node table; rows without nominated pods are left out."""
+        self._added: dict[int, tuple[PodInfo, ...]] = {}
         self._nominated_pods: NominatedPods | None = None
         self._nodes_at = -1
         self.is_used = False
@@ -57,7 +56,7 @@ class NominatedTable:
         rows = self.table.follow()
         if rows is None:
             self.pods.clear()
-            self.added.clear()
+            self._added.clear()
             self._nominated_pods = None
             changed = self._nominator.nodes()
         else:
@@ -76,7 +75,7 @@ class NominatedTable:
             self._nodes_at = nodes_at
             exists = self.table.exists
             rows = sorted(row for row in self.pods if exists[row])
-            self._nominated_pods = NominatedPods(np.array(rows, dtype=np.intp), [self.added[row] for row in rows])
+            self._nominated_pods = NominatedPods(np.array(rows, dtype=np.intp), [self._added[row] for row in rows])
         return self._nominated_pods
 
     @property
@@ -93,6 +92,10 @@ class NominatedTable:
         row = None if name is None else self.table.row(name)
         return row if row is not None and any(each.uid == pod.uid for each in self.pods.get(row, ())) else None
 
+    def added_to(self, row: int) -> tuple[PodInfo, ...]:
+        """The pods that the row has here and not in the node table."""
+        return self._added.get(row, ())
+
     def others(self, row: int, pod: PodInfo) -> list[PodInfo]:
         """The pods nominated to a row other than `pod` itself."""
         return [each for each in self.pods.get(row, ()) if each.uid != pod.uid]
@@ -106,14 +109,14 @@ class NominatedTable:
         ]
         # Those who have arrived meanwhile are counted already.
         added = tuple(pod for pod in pods if pod.uid not in self.table.pods[row])
-        if self.added.get(row, ()) != added or (row in self.pods) != bool(pods):
+        if self._added.get(row, ()) != added or (row in self.pods) != bool(pods):
             self._nominated_pods = None
         if pods:
-            self.pods[row], self.added[row] = pods, added
+            self.pods[row], self._added[row] = pods, added
             self.table.place(pods, row)
         else:
             self.pods.pop(row, None)
-            self.added.pop(row, None)
+            self._added.pop(row, None)
 
 
 @dataclass(eq=False)

@@ -158,9 +158,6 @@ class Signing:
     def sign_inputs(self, pod):
         return self.sign
 
-    def filter(self, state, pod, nodes, rows):
-        raise NotImplementedError  # nobody asks it here
-
 
 def test_another_signature_starts_the_kind_over():
     plugin, kept, table = Signing(), KeptSelections(), NodeTable()

@@ -12,7 +12,7 @@ def kept_on_row_0(*added: PodInfo) -> tuple[SelectionsOfAKind, VictimSelection]:
     table = NodeTable()
     lower = LowerPriorityPods(table, 5, VictimRule(0, lambda: 0.0))
     lower.victims = [(make_pod_info("victim"),)]
-    kept, selection = SelectionsOfAKind(table, lower, 0, ()), VictimSelection(0)
+    kept, selection = SelectionsOfAKind(table, lower, 0), VictimSelection(0)
     kept.follow()
     kept.put(selection, added)
     return kept, selection

@@ -224,9 +224,11 @@ class DryRun:
         if self.strict and violations:
             findings.reasons[SEVERAL_BUDGETS if any(map(self.budgets.is_refused, violating)) else STRICT] += 1
         elif selection.victims:
+            # Objects may have been replaced since, with nothing that matters here changed but, say, a deletion begun.
+            now = self.nodes.pods[selection.row]
+            victims = tuple([now.get(victim.uid, victim) for victim in selection.victims])
             candidate = selection.candidate
-            if candidate is None or candidate.pdb_violations != violations:
-                victims = tuple(selection.victims)
+            if candidate is None or candidate.victims != victims or candidate.pdb_violations != violations:
                 candidate = selection.candidate = Candidate(self.nodes.names[selection.row], victims, violations)
             findings.candidates.append(candidate)
             findings.has_non_violating |= not violations

@@ -30,14 +30,10 @@ class SelectionsOfAKind:
     nominated to it, which `added` are.
     """
 
-    def __init__(
-        self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int, filters: Sequence[FilterPlugin]
-    ) -> None:
+    def __init__(self, table: NodeTable, lower: LowerPriorityPods, budgets_version: int) -> None:
         self._table = table
         self.lower = lower
         self.budgets_version = budgets_version
-        self.few_filters = [few_filter(plugin) for plugin in filters]
-        """What asks the filters about one row."""
         self._layout = self._position = -1
         self._selections: dict[int, tuple[Sequence[PodInfo], Sequence[PodInfo], VictimSelection]] = {}
 
@@ -83,7 +79,7 @@ class KeptSelections:
         kind = self._kind(pod, filters)
         kept = self._kinds.get(kind) if kind is not None else None
         if kept is None or kept.lower is not lower or kept.budgets_version != budgets_version:
-            kept = SelectionsOfAKind(table, lower, budgets_version, filters)
+            kept = SelectionsOfAKind(table, lower, budgets_version)
             if kind is not None:
                 self._kinds.put(kind, kept)
         kept.follow()
@@ -134,12 +130,8 @@ class ColumnVictimSelector:
         self._with_nominated: NodeTable = self.scratch.source if nominated is None else nominated.table
         # A pod that waits for room on a row is among those added to it, and must not be counted beside itself.
         self._own_row = None if nominated is None else nominated.row_of(self.pod)
-        self._added = {} if nominated is None else nominated.added
-        self._own: PodInfo | None = None
-        if self._own_row is not None:
-            added = self._added.get(self._own_row, ())
-            self._own = next((each for each in added if each.uid == self.pod.uid), None)
-            self._added = {**self._added, self._own_row: tuple([each for each in added if each is not self._own])}
+        added = () if nominated is None or self._own_row is None else nominated.added_to(self._own_row)
+        self._own = next((each for each in added if each.uid == self.pod.uid), None)
         self._state: CycleState = {}
         self._screened: set[int] = set()
         # Only these filters can speak against a pod that is given back.
@@ -178,23 +170,22 @@ class ColumnVictimSelector:
 
     def select(self, rows: Sequence[int]) -> dict[int, VictimSelection]:
         """Return the victims on those of `rows` that fit without them, each of which may be asked about once."""
-        kept, added = self._kept, self._added
-        selections: dict[int, VictimSelection] = {}
-        new: list[VictimSelection] = []
-        for row in rows:
-            if row in self._screened:
-                selection = kept.get(row, added.get(row, ()))
-                if selection is None:
-                    selection = VictimSelection(row)
-                    new.append(selection)
-                selections[row] = selection
+        rows = [row for row in rows if row in self._screened]
+        selections = {row: kept for row in rows if (kept := self._kept.get(row, self._added(row))) is not None}
+        new = [VictimSelection(row) for row in rows if row not in selections]
         if len(new) > FEW_ROWS:
             self._reprieve(new, np.array([each.row for each in new], dtype=np.intp))
         else:
             self._reprieve_one_by_one(new)
         for each in new:
-            kept.put(each, added.get(each.row, ()))
+            selections[each.row] = each
+            self._kept.put(each, self._added(each.row))
         return selections
+
+    def _added(self, row: int) -> Sequence[PodInfo]:
+        nominated = self.rejections.nominated
+        added = () if nominated is None else nominated.added_to(row)
+        return tuple([each for each in added if each is not self._own]) if row == self._own_row else added
 
     def _remove_all(self, rows: Rows) -> None:
         scratch, nominated, lower = self.scratch, self._with_nominated, self.lower
@@ -228,12 +219,13 @@ class ColumnVictimSelector:
     def _reprieve_one_by_one(self, selections: Sequence[VictimSelection]) -> None:
         """As `_reprieve`, in plain integers: mostly one row has changed since the last pod of this kind."""
         state, pod, scratch = self._state, self.pod, self.scratch
+        filters = [few_filter(plugin) for plugin in self._reads_usage] if selections else []
         for selection in selections:
             rows = (selection.row,)
             violating, others = self.budgets.split_by_violation(self.lower.victims[selection.row])
             for step, victim in enumerate([*violating, *others]):
                 self._count(victim, selection.row, 1)
-                if any(run(state, pod, scratch, rows)[0] for run in self._kept.few_filters):
+                if any(run(state, pod, scratch, rows)[0] for run in filters):
                     self._count(victim, selection.row, -1)
                     selection.victims.append(victim)
                     selection.violations += step < len(violating)
