@@ -23,8 +23,9 @@ from tests.devices.device_builders import (
 )
 
 from bayplan.api.meta_objects import ObjectMeta
-from bayplan.cel import Selector
-from bayplan.devices.device_selectors import compiled
+from bayplan.cel import CompileError, Selector
+from bayplan.devices import device_selectors
+from bayplan.devices.device_selectors import attributes_read, compiled
 
 NONE = "cannot allocate all claims"
 
@@ -166,6 +167,21 @@ def test_what_is_kept_of_long_expressions_has_a_bound():
     most = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 20 * 2**20
+
+
+def test_an_expression_that_does_not_compile_is_compiled_once(monkeypatch):
+    asked = []
+
+    def compile_selector(expression):
+        asked.append(expression)
+        raise CompileError("it is none")
+
+    monkeypatch.setattr(device_selectors, "compile_selector", compile_selector)
+    for _ in range(3):
+        with pytest.raises(CompileError, match="it is none"):
+            compiled("compiled once: nothing")
+        assert attributes_read("compiled once: nothing") == frozenset()
+    assert asked == ["compiled once: nothing"]
 
 
 def test_a_driver_whose_generations_go_back_offers_what_there_is_now():

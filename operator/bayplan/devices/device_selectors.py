@@ -10,10 +10,13 @@ _MOST_LETTERS: Final = 2**18
 
 
 class _Selectors:
-    """Keeps compiled expressions until these have so many letters, each of which takes some hundred bytes."""
+    """Keeps compiled expressions until these have so many letters, each of which takes some hundred bytes.
+
+    Of one that does not compile it keeps why: each attempt of a pod asks again.
+    """
 
     def __init__(self) -> None:
-        self._known: dict[str, Selector] = {}
+        self._known: dict[str, Selector | str] = {}
         self._letters = 0
 
     def get(self, expression: str) -> Selector:
@@ -24,11 +27,16 @@ class _Selectors:
         """
         found = self._known.get(expression)
         if found is None:
-            found = compile_selector(expression)
+            try:
+                found = compile_selector(expression)
+            except CompileError as error:
+                found = str(error)
             if self._letters + len(expression) > _MOST_LETTERS:
                 self._known, self._letters = {}, 0
             self._known[expression] = found
             self._letters += len(expression)
+        if isinstance(found, str):
+            raise CompileError(found)
         return found
 
 
