@@ -21,6 +21,11 @@ from bayplan.scheduler.cache_comparison import ListedDump
 def broken(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
     """Every promise that is broken, in words."""
     yield from p7_nothing_lost(api)
+    yield from p22_p25_itself(api, life)
+
+
+def p22_p25_itself(api: MemoryApi, life: SchedulerLife) -> Iterator[str]:
+    """What it knows is the truth, and all its parts run."""
     yield from p22_cache_is_truth(api, life)
     if life.failed is not None:
         yield f"P25 a part ended: {life.failed!r}"

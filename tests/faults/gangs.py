@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.faults.api_server import Object
 from tests.faults.cluster_objects import node_object, pod_object
-from tests.faults.final_state import p22_cache_is_truth
+from tests.faults.final_state import p22_p25_itself
 from tests.faults.history import History, node_of
 from tests.faults.memory_api import NODES, PODS
 from tests.faults.steps import STATUSES, WAITS, Step, World
@@ -123,15 +123,11 @@ def _rest(rng: random.Random, made: list[str]) -> tuple[str, dict[str, Any]]:
 async def outcome(seed: int, steps: list[Step]) -> list[str]:
     """Carry out the steps, and return which gangs are not whole a minute after the last, and what else was broken."""
     world = GangWorld(seed)
-    for step in steps:
-        await world.act(step)
-    world.heal()
+    await world.live_through(steps)
     await world.pause(WHOLE_SECONDS)
     found = list(_not_whole(world))
     await world.pause(_SETTLE_SECONDS)
-    found += [*_waits_with_room(world), *History(world.api).broken(), *p22_cache_is_truth(world.api, world.life)]
-    if world.life.failed is not None:
-        found.append(f"P25 a part ended: {world.life.failed!r}")
+    found += [*_waits_with_room(world), *History(world.api).broken(), *p22_p25_itself(world.api, world.life)]
     await cancel_all()
     return found
 

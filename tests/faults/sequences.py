@@ -33,9 +33,7 @@ def outcome(seed: int, steps: Sequence[Step]) -> list[str]:
 
 async def _outcome(seed: int, steps: Sequence[Step]) -> list[str]:
     world = World(seed)
-    for step in steps:
-        await world.act(step)
-    world.heal()
+    await world.live_through(steps)
     await world.pause(SETTLE_SECONDS)
     found = [*History(world.api).broken(), *broken(world.api, world.life)]
     writes = len(world.api.writes)

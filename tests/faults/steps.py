@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -177,6 +178,15 @@ class World:
         self.api.on_write = lambda: None
         self.lives.append(SchedulerLife(self.api, default_configuration(), self.rng))
 
+    async def live_through(self, steps: Iterable[Step]) -> None:
+        """Carry out the steps, and end all faults."""
+        for step in steps:
+            await self.act(step)
+        self.api.faults.clear()
+        self.api.sends_bookmarks = True
+        self.api.on_write = lambda: None
+        self._dies.clear()
+
     async def act(self, step: Step) -> None:
         done = getattr(self, step.what)(**step.given)
         if done is not None:
@@ -335,10 +345,3 @@ class World:
     async def terminate(self) -> None:
         await self.life.stop()
         self.start()
-
-    def heal(self) -> None:
-        """End all faults."""
-        self.api.faults.clear()
-        self.api.sends_bookmarks = True
-        self.api.on_write = lambda: None
-        self._dies.clear()
