@@ -29,7 +29,6 @@ class HeldDispatcher:
 
     def __init__(self):
         self.jobs = []
-        self.again = []
         self.patches = []
         self.nominations = []
         self.takes_nominations = True
@@ -38,9 +37,8 @@ class HeldDispatcher:
     def takes(self, namespace):
         return True
 
-    def submit(self, uid, namespace, job, priority=0, *, is_again=False):
+    def submit(self, uid, namespace, job, priority=0):
         self.jobs.append(job)
-        self.again.append((uid, is_again))
 
     def patch(self, uid, call, ended, **options):
         status = json.loads(call.body)["status"]

@@ -125,11 +125,3 @@ def test_a_bind_that_takes_long_keeps_nothing_of_what_happens_meanwhile(scene, a
         scene.nodes.on_update(old, new)
         old = new
     assert allocated() - before < 2**18
-
-
-async def test_a_bind_that_is_tried_again_is_told_from_the_first_one(scene):
-    scene.binder.result = BindError("status 403: no")
-    await scene.first_attempt()
-    scene.after(2.5)
-    scene.step()
-    assert scene.dispatcher.again == [("p", False), ("p", True)]

@@ -18,9 +18,9 @@ class Calls:
         self.done = []
         self.answer = asyncio.Event()
 
-    def call(self, namespace, times=1, rank=0, *, is_again=False):
+    def call(self, namespace, times=1, rank=0):
         for _ in range(times):
-            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank, is_again=is_again)
+            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank)
 
     async def _perform(self, namespace, rank, turn):
         async with turn:

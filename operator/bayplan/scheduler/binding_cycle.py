@@ -155,10 +155,7 @@ class BindingCycle:
     def _submit(self, reserved: Reserved) -> None:
         pod = reserved.pod
         if self.dispatcher.takes(pod.namespace):
-            is_again = reserved.queued.consecutive_errors > 0
-            self.dispatcher.submit(
-                pod.uid, pod.namespace, partial(self._bind, reserved), pod.priority, is_again=is_again
-            )
+            self.dispatcher.submit(pod.uid, pod.namespace, partial(self._bind, reserved), pod.priority)
         elif self._take(reserved):
             self._bind_failed(reserved, "too many binds of the namespace wait for an answer of the API server")
             self.queue.wake()

@@ -206,13 +206,12 @@ class Dispatcher:
         most = MAX_HELD_BINDS if is_held else MAX_WAITING_BINDS
         return self._binds.waiting_in(namespace) < most and not (is_held and self._binds.held >= MAX_WAITING_BINDS)
 
-    def submit(self, uid: str, namespace: str, job: Job, priority: int = 0, *, is_again: bool = False) -> None:
+    def submit(self, uid: str, namespace: str, job: Job, priority: int = 0) -> None:
         """Run the bind of a pod as soon as it has its turn and no patch of the pod is on its way.
 
-        In its namespace a bind that `is_again` tried goes behind those of its priority that never failed. Patches of
-        the pod that wait are dropped, as told to those who asked for them.
+        Patches of the pod that wait are dropped, as told to those who asked for them.
         """
-        self._patches.make_way(uid, partial(self._binds.start, namespace, job, priority, is_again=is_again))
+        self._patches.make_way(uid, partial(self._binds.start, namespace, job, priority))
 
     def preempt(self, job: Callable[[], Awaitable[object]], namespace: str = "", priority: int = 0) -> None:
         """Make room for a pod of the namespace, beside all else, in its turn; so has each of its requests."""

@@ -23,17 +23,12 @@ class Turn:
     leaves, which the client's rate limit may hold up after the turn began: from then on it is measured.
     """
 
-    __slots__ = (
-        "_turns",
-        *("begin", "entry", "is_again", "is_late", "is_slow", "lane", "namespace", "rank", "refused", "sent_at"),
-    )
+    __slots__ = ("_turns", "begin", "entry", "is_late", "is_slow", "lane", "namespace", "rank", "refused", "sent_at")
 
-    def __init__(self, turns: "Turns", namespace: str, rank: int, *, is_again: bool = False) -> None:
+    def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
         self._turns = turns
         self.namespace = namespace
         self.rank = rank
-        self.is_again = is_again
-        """Whether it is for what failed before: it goes behind the others of its rank in its namespace."""
         self.lane: _Lane | None = None
         """Where it waits or is under way; None while it does neither."""
         self.begin: Callable[[], None] | None = None
@@ -77,8 +72,8 @@ class Turn:
         self._turns.leave(self)
 
 
-_Entry = tuple[int, bool, int, Turn]
-"""A call that waits: -rank, whether it is one that failed before, a number of its own, and its turn."""
+_Entry = tuple[int, int, Turn]
+"""A call that waits: -rank, a number of its own, and its turn."""
 
 
 class _Lane:
@@ -103,11 +98,7 @@ class _Lane:
 
     def share_of(self, limit: int) -> int:
         """How many of so many calls may be of this namespace."""
-        if self.refused:
-            # A few at once are refused as fast as all, and their pods come as often. But where each refusal takes
-            # long, the last one would hold up all others once the failure is over.
-            return limit // 12 if self.is_held else 1
-        return limit // 3 if self.is_held else limit * 2 // 3
+        return limit // 12 if self.refused else limit // 3 if self.is_held else limit * 2 // 3
 
 
 _Offer = tuple[int, int, _Lane]
@@ -118,12 +109,12 @@ class Turns:
     """Allows calls of one kind, each namespace a bounded share; the dispatcher relies on it for all that is sent.
 
     At most `limit(rank)` calls are under way that left less than `slow_seconds` ago, `size` unless it is given, and at
-    most two thirds of them in one namespace, one while admission refuses its calls. The highest rank goes first, then
-    the namespace whose last turn is the longest ago, then its calls for what did not fail before. A call that takes
-    longer counts no more. Its namespace is held until none takes longer and one is answered in less time: it begins a
-    call only while a third of `size` are under way, and all held namespaces together have `size`, whatever their ranks.
-    So what hangs for one namespace leaves the others their room. However many namespaces hang, twice `size` calls are
-    under way. A higher rank has no smaller `limit`.
+    most two thirds of them in one namespace, a twelfth while admission refuses its calls. The highest rank goes first,
+    then the namespace whose last turn is the longest ago. A call that takes longer counts no more. Its namespace is
+    held until none takes longer and one is answered in less time: it begins a call only while a third of `size` are
+    under way, and all held namespaces together have `size`, whatever their ranks. So what hangs for one namespace
+    leaves the others their room. However many namespaces hang, twice `size` calls are under way. A higher rank has no
+    smaller `limit`.
 
     `freed` is called whenever a call ended or makes room, `broken` when somebody else ended the task of a call.
     """
@@ -182,14 +173,12 @@ class Turns:
         """Return a place for a call that somebody else's task makes."""
         return Turn(self, namespace, rank)
 
-    def start(
-        self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0, *, is_again: bool = False
-    ) -> Turn:
+    def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> Turn:
         """Run a job in a task of its own as soon as it may send its first request; one that raises is logged.
 
         Whoever leaves the turn before it began has the job forgotten.
         """
-        turn = Turn(self, namespace, rank, is_again=is_again)
+        turn = Turn(self, namespace, rank)
         self.ask(turn, lambda: self._tasks.start(lambda: job(turn), turn.leave))
         return turn
 
@@ -208,7 +197,7 @@ class Turns:
             lane = self._lanes[turn.namespace] = _Lane(turn.namespace, next(self._numbers))
         self._idle.pop(turn.namespace, None)
         turn.lane, turn.begin = lane, begin
-        turn.entry = (-turn.rank, turn.is_again, next(self._numbers), turn)
+        turn.entry = (-turn.rank, next(self._numbers), turn)
         insort(lane.waiting, turn.entry)
         self._count(lane, 1)
         self._offer(lane)
