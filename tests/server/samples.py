@@ -67,6 +67,7 @@ def state(*, pending=None, watches=None) -> Iterator[Metric]:
     queue = SimpleNamespace(
         pending=lambda: {"active": 3, "backoff": 2} if pending is None else pending,
         entities=lambda: {("active", "pod"): 3, ("backoff", "podgroup"): 1},
+        oldest_age=lambda: 120.0,
         oldest_group_age=lambda: 90.0,
         in_flight_events=lambda: {"PodPopped": 1, "NodeAdd": 2},
         nominator=SimpleNamespace(count=lambda: 2, oldest_age=lambda: 7.5),

@@ -10,6 +10,10 @@ def test_every_queue_is_exported_even_when_it_is_empty():
     assert [value("scheduler_pending_pods", queue=queue) for queue in ("unschedulable", "gated")] == [0, 0]
 
 
+def test_the_pod_that_waits_longest_has_its_age():
+    assert value("bayplan_oldest_pending_pod_age_seconds") == 120.0
+
+
 def test_groups_that_wait_are_told_from_single_pods():
     assert value("scheduler_queued_entities", queue="active", type="pod") == 3
     assert value("scheduler_queued_entities", queue="backoff", type="podgroup") == 1

@@ -1,12 +1,13 @@
 """What the queue says of the pods it holds."""
 
 from collections.abc import Mapping
+from itertools import chain
 
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.queue.in_flight import InFlightPods
 from bayplan.queue.queued_groups import QueuedGroups
-from bayplan.queue.queued_pod import QueuedPodInfo
+from bayplan.queue.queued_pod import QueuedPodInfo, SubQueue
 from bayplan.queue.sub_queues import SubQueues
 
 
@@ -30,6 +31,17 @@ class QueueContents:
         groups, counts = self._groups.standing(), self._sub_queues.pending()
         pods = {(queue, "pod"): number - groups[queue] for queue, number in counts.items()}
         return pods | {(queue, "podgroup"): groups[queue] for queue in counts}
+
+    def oldest_age(self) -> float:
+        """Return since how many seconds the pod is tried that waits longest, alone or in a group; 0 without any.
+
+        What a gate or its group holds does not wait for room. One in flight does until it has its node.
+        """
+        waiting = (each for each in self.queued() if each.sub_queue is not SubQueue.GATED)
+        in_flight = (each.queued for each in self._in_flight if not each.deleted)
+        since = (each.initial_attempt_timestamp for each in chain(waiting, in_flight))
+        oldest = min((each for each in since if each is not None), default=None)
+        return 0.0 if oldest is None else self._sub_queues.clock() - oldest
 
     def oldest_group_age(self) -> float:
         """Return since how many seconds the gang is tried that waits longest for room; 0 without any."""

@@ -50,6 +50,12 @@ def state_metrics(
         queue.entities(),
     )
     yield gauge(
+        "bayplan_oldest_pending_pod_age_seconds",
+        "Seconds since the first attempt of the pod that waits longest for a node; 0 without any.",
+        (),
+        {(): queue.oldest_age()},
+    )
+    yield gauge(
         "bayplan_oldest_pod_group_age_seconds",
         "Seconds since the first round of the pod group that waits longest for room; 0 without any.",
         (),
