@@ -118,6 +118,11 @@ BROKEN = {
     "token with newline": ({"user": {"token": "topsecret\nX: y"}}, "token: holds characters"),
     "token file missing": ({"user": {"tokenFile": "none"}}, "none: No such file"),
     "password": ({"user": {"username": "me", "password": "topsecret"}}, "username and password are not supported"),
+    "impersonated user": ({"user": {"token": "topsecret", "as": "viewer"}}, "users[0].user.as: impersonation is not"),
+    "impersonated groups": (
+        {"user": {"token": "topsecret", "as-groups": ["viewers"]}},
+        "users[0].user.as-groups: impersonation is not supported",
+    ),
     "gcp": ({"user": {"auth-provider": {"name": "gcp"}}}, "'gcp' is not supported; use an exec plugin"),
     "oidc empty": ({"user": {"auth-provider": {"name": "oidc"}}}, "neither id-token nor refresh-token"),
     "exec missing": (

@@ -27,6 +27,7 @@ PLUGIN_TIMEOUT_SECONDS = 60.0
 # A server that answers 401 to everything must not make bayplan start a process for each request.
 PLUGIN_MIN_INTERVAL_SECONDS = 10.0
 EXPIRY_MARGIN_SECONDS = 30.0
+_IMPERSONATION = ("as", "as-uid", "as-groups", "as-user-extra")
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +208,9 @@ class OidcToken:
 
 def token_source(user: Entry) -> TokenSource:
     """Return the source that a kubeconfig user names, with kubectl's precedence; raises CredentialsError."""
+    if asked := next((key for key in _IMPERSONATION if user.fields.get(key)), None):
+        # Whoever asks for the rights of another must not get those of the user itself, which may be all there are.
+        raise CredentialsError(f"{user.where}.{asked}: impersonation is not supported; log in as that user")
     if path := user.path("tokenFile"):
         return TokenFile(path)
     if token := user.text("token"):
