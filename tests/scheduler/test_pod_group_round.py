@@ -1,6 +1,7 @@
 """A round places a group of pods together, or leaves everything as it was."""
 
 import random
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -273,6 +274,27 @@ def test_a_placed_round_can_be_given_back_as_a_whole_or_in_part(scene):
     attempt.undo()
     attempt.undo()
     assert (scene.cache.sizes().pods, scene.reserving.held) == (0, [])
+
+
+def test_a_large_gang_that_fails_is_given_back_a_part_at_a_time(scene):
+    scene.cache.set_node(make_node("big", cpu="1500", pods=2000))
+    attempt = scene.round(make_pod_group(least=700), scene.queued(*["1"] * 699, LARGE))
+    held = [0]
+    while attempt.step() is None:
+        held.append(len(scene.reserving.held))
+    assert (max(held), scene.reserving.held, scene.cache.sizes().pods) == (699, [], 0)
+    assert max(before - after for before, after in pairwise([*held, 0])) <= 256
+
+
+def test_a_round_abandoned_while_it_is_given_back_leaves_nothing_behind(scene):
+    scene.cache.set_node(make_node("big", cpu="1500", pods=2000))
+    attempt = scene.round(make_pod_group(least=700), scene.queued(*["1"] * 699, LARGE))
+    while not scene.reserving.given_back:
+        attempt.step()
+    assert scene.reserving.held
+    attempt.abandon(RuntimeError("scheduling ends"))
+    assert (scene.reserving.held, scene.cache.sizes().pods) == ([], 0)
+    assert len(scene.reserving.given_back) == 699
 
 
 def test_who_places_hears_of_each_member_and_of_each_decision(scene):

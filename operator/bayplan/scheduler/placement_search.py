@@ -38,7 +38,10 @@ Trial = Generator[None, None, Shortfall | None]
 
 
 def search(
-    placements: Placements, attempt: Callable[[Rows | None], Trial], undo: Callable[[], None], pods: Callable[[], int]
+    placements: Placements,
+    attempt: Callable[[Rows | None], Trial],
+    undo: Callable[[], Generator[None, None, None]],
+    pods: Callable[[], int],
 ) -> Trial:
     """Place a group on the best of its sets of nodes, or tell what the first lacks; the round relies on it.
 
@@ -67,7 +70,7 @@ def search(
             return shortfall
         elif first is None and not placement.guess:
             first = shortfall
-        undo()
+        yield from undo()
         yield
     if best is not None:
         first = yield from attempt(best[1].rows)

@@ -33,6 +33,8 @@ logger = logging.getLogger(__name__)
 
 _OTHER_FAILED: Final = "failed to schedule other pod from a pod group"
 _DEFAULT_POLICY: Final = "PreemptLowerPriority"
+_UNDONE_AT_ONCE: Final = 256
+"""How many members' room is given back in one step: about 20 ms."""
 _SAME: Final = "all pods in a single pod group should have the same"
 
 
@@ -122,8 +124,14 @@ class PodGroupRound:
 
     def undo(self) -> None:
         """Give back what the round still holds, last first."""
-        for member in reversed(list(self._held.values())):
+        for _ in self._undo_in_steps():
+            pass
+
+    def _undo_in_steps(self) -> Generator[None, None, None]:
+        for number, member in enumerate(reversed(list(self._held.values())), 1):
             self.give_back(member)
+            if number % _UNDONE_AT_ONCE == 0:
+                yield
 
     def give_back(self, member: MemberResult) -> None:
         """Free the room of one member that is not to be bound after all; a plugin that raises is logged."""
@@ -164,6 +172,7 @@ class PodGroupRound:
             yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, list(self._skipped.values()))
         else:
             self._tried = list(shortfall.tried)
+            yield from self._undo_in_steps()
             if shortfall.is_error:
                 yield self._failed_by(shortfall.text, shortfall.rest)
             else:
@@ -188,7 +197,9 @@ class PodGroupRound:
             return Shortfall("no feasible placements found", (), waiting)
         self._names = NodeNames(self.cache.nodes)
         return (
-            yield from search(placements, lambda rows: self._attempt(waiting, rows), self.undo, lambda: self._scheduled)
+            yield from search(
+                placements, lambda rows: self._attempt(waiting, rows), self._undo_in_steps, lambda: self._scheduled
+            )
         )
 
     def _attempt(self, waiting: Sequence[QueuedPodInfo], within: Rows | None) -> Trial:
@@ -294,12 +305,11 @@ class PodGroupRound:
             member.message = member.fit_error.message
 
     def _unschedulable(self, verdict: str, rest: Sequence[QueuedPodInfo]) -> Generator[RoundResult | None, None, None]:
-        """The result of a group that finds too little room: everything is given back.
+        """The result of a group that finds too little room.
 
         Members that had a place are told the group's text, those that had none their own, and the `rest`, whose turn
         never came, the verdict.
         """
-        self.undo()
         found = None if self.preempt is None else (yield from self.preempt())
         text = f"{verdict}, {found.text}" if found is not None and found.text else verdict
         waits = found is not None and bool(found.nodes)
@@ -311,7 +321,6 @@ class PodGroupRound:
 
     def _failed_by(self, message: str, rest: Sequence[QueuedPodInfo]) -> RoundResult:
         """The result of a round that an error ended: every member is told, the one that failed its own error."""
-        self.undo()
         for member in self._tried:
             if not member.is_error:
                 member.placement, member.fit_error, member.is_error, member.message = None, None, True, message
