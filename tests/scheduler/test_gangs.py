@@ -250,6 +250,20 @@ async def test_a_least_number_that_is_raised_in_mid_round_counts():
     assert scene.bound() == list(WORKERS)
 
 
+@pytest.mark.parametrize("fits", [True, False])
+async def test_what_a_round_came_to_is_said_of_the_group_made_anew_meanwhile(scene, fits):
+    told = []
+    scene.scheduler.rounds.on_round = lambda group, result: told.append((group.uid, result.status))
+    scene.node(cpu="4" if fits else "3")
+
+    def made_anew():
+        scene.queue.remove_group(make_pod_group().key)
+        scene.queue.set_group(make_pod_group(least=4, uid="anew"))
+
+    scene.round(made_anew)
+    assert told == [("anew", RoundStatus.SCHEDULED if fits else RoundStatus.UNSCHEDULABLE)]
+
+
 @pytest.mark.parametrize("when", ["before its turn", "after its turn"])
 async def test_a_member_bound_by_hand_in_mid_round_counts_where_it_is(scene, when):
     scene.node(cpu="4")

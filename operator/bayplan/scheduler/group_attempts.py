@@ -106,10 +106,15 @@ class GroupAttempt:
         queue.finish_round(self.queued, failed=failed, error=status is RoundStatus.ERROR, waits=waits)
         if self.on_round is not None:
             try:
-                self.on_round(self.queued.group, result)
+                self.on_round(self._newest, result)
             except Exception:
                 logger.exception("a round was not told of group=%r", str(self.queued.group.key))
         return results
+
+    @property
+    def _newest(self) -> PodGroup:
+        """The group as it is now, which may have been made anew under its name in mid-round."""
+        return self.attempts.queue.groups.get(self.queued.group.key) or self.queued.group
 
     @property
     def _waits_for_news(self) -> bool:
@@ -141,13 +146,11 @@ class GroupAttempt:
             if member.placement is not None and self._is_gone(member.queued, held=True):
                 self._round.give_back(member)
                 member.placement = None
-        key = self.queued.group.key
-        group = self.attempts.queue.groups.get(key) or self.queued.group
-        placed = len(self.attempts.cache.members.of(key))
-        if placed >= group.least:
+        least, placed = self._newest.least, len(self.attempts.cache.members.of(self.queued.group.key))
+        if placed >= least:
             return result
         self._round.undo()
-        message = _NOT_ENOUGH.format(group.least, placed)
+        message = _NOT_ENOUGH.format(least, placed)
         for member in result.members:
             if member.placement is not None:
                 member.placement, member.message = None, message
