@@ -1,6 +1,7 @@
 """Groups that are wrong, gone or somebody else's: their pods wait, and nobody else does."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,31 @@ def test_no_gang_starts_half_because_the_crd_is_deleted(plane: ControlPlane, cli
         assert_alive_without_a_traceback(process)
 
 
+def test_a_gang_waits_while_the_api_server_does_not_serve_its_kind_and_starts_when_it_does_again(
+    plane: ControlPlane, client: ApiClient, tmp_path: Path
+) -> None:
+    client.create_all("nodes", [node(f"n{index}", cpu="1") for index in range(2)])
+    client.create(NATIVE, native_group("orphan", 3))
+    names = [f"orphan-{index}" for index in range(3)]
+    client.create_all("pods", [native_member(name, "orphan") for name in names])
+    options = plane.options
+    with BayplanProcess(tmp_path, kubeconfig=install_bayplan(plane)) as process:
+        wait_refused(client, "default", names[0])
+        try:
+            plane.options = replace(options, served=(), feature_gates=())
+            plane.restart_apiserver()
+            wait_until(lambda: "this kind is gone, pods that need it wait" in process.log_path.read_text(), "a warning")
+            client.create("pods", pod("single", "default", requests=ONE_CPU))
+            wait_bound(client, "default", ["single"])
+        finally:
+            plane.options = options
+            plane.restart_apiserver()
+        assert nodes_bound(client, "default").keys() == {"single"}
+        client.create_all("nodes", [node(f"more{index}", cpu="1") for index in range(2)])
+        wait_bound(client, "default", names, timeout_seconds=60)
+        assert_alive_without_a_traceback(process)
+
+
 @pytest.mark.parametrize("code", [403, 409, 500])
 def test_a_gang_runs_although_the_condition_of_its_group_is_refused(
     plane: ControlPlane, client: ApiClient, code: int, tmp_path: Path
@@ -156,6 +182,9 @@ def test_a_gang_runs_although_the_condition_of_its_group_is_refused(
             client.create_all("pods", [native_member(name, "unwritten") for name in names])
             client.create("pods", pod(f"single-{code}", "default", requests={}))
             wait_bound(client, "default", [*names, f"single-{code}"])
+            if code == 403:
+                given_up = "about='default/unwritten' problem='status 403"
+                wait_until(lambda: given_up in process.log_path.read_text(), "what the API server refused, in the log")
             assert_alive_without_a_traceback(process)
 
 
