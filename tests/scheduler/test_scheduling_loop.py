@@ -10,7 +10,6 @@ from tests.waiting import until
 
 from bayplan.cache.scratch_table import ScratchTable
 from bayplan.queue.queued_pod import SubQueue
-from bayplan.scheduler.binder import BindError
 
 
 class Running:
@@ -136,35 +135,6 @@ async def test_while_few_pods_wait_a_bind_leaves_before_the_next_decision(scene,
     # The decision on one of these may be long; among many pods a turn of the loop for each would cost too much.
     assert [behind[left] for left in range(64, 0, -1)] == [0] * 64
     assert behind[65] > 1
-
-
-async def test_among_pods_that_come_back_after_an_error_each_bind_leaves_before_the_next_decision(scene, monkeypatch):
-    scene.node(cpu="100", pods=1000)
-    for i in range(200):
-        scene.pod(f"p{i}", cpu="1m")
-    scene.binder.result = BindError("status 403: no")
-    schedule_one = scene.scheduler.schedule_one
-    decided, behind = 0, []
-
-    def decide():
-        nonlocal decided
-        behind.append(decided - len(scene.binder.bindings))
-        queued = schedule_one()
-        decided += queued is not None
-        if decided == 300:
-            scene.pod("new", cpu="1m")
-        return queued
-
-    monkeypatch.setattr(scene.scheduler, "schedule_one", decide)
-    async with Running(scene):
-        await until(lambda: len(scene.binder.bindings) == 200)
-        behind.clear()
-        scene.after(2.5)
-        scene.news.set()
-        await until(lambda: len(scene.binder.bindings) >= 401)
-    # Only the bind of the one before the new one leaves with that.
-    assert [index for index, each in enumerate(behind) if each] == [100]
-    assert [uid for uid, _ in scene.binder.bindings].index("new") == 300, "it is the next one"
 
 
 async def test_no_pod_is_popped_while_too_many_binds_are_under_way(scene):

@@ -327,7 +327,3 @@ class SchedulingQueue(QueueContents):
     def has_at_most(self, number: int) -> bool:
         """Return whether no more than so many pods are active: the queue is short."""
         return self._sub_queues.has_at_most(number)
-
-    def comes_again(self) -> bool:
-        """Return whether the next active pod is one whose last attempt an error ended: none that is new waits."""
-        return self._sub_queues.comes_again()

@@ -239,11 +239,6 @@ class SubQueues:
         """Return whether no more than so many pods are active."""
         return len(self._active) <= number
 
-    def comes_again(self) -> bool:
-        """Return whether the next active pod is one whose last attempt an error ended."""
-        queued = self._active.peek()
-        return queued is not None and queued.consecutive_errors > 0
-
     def pending(self) -> dict[str, int]:
         """Return the number of pods by sub-queue, under the labels of scheduler_pending_pods."""
         return {

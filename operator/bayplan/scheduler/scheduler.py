@@ -249,17 +249,9 @@ class Scheduler:
                 return False
             if self.rounds.is_under_way:
                 return True
-            if self._clock() >= until or (isinstance(attempt, Reserved) and self._may_pause()):
+            if self._clock() >= until or (isinstance(attempt, Reserved) and self.queue.has_at_most(_FEW_PODS)):
                 return self.queue.has_ready()
         return False
-
-    def _may_pause(self) -> bool:
-        """Whether a bind leaves before the next decision, and what came meanwhile is heard of.
-
-        Pods that come back after an error, such as a thousand whose binds admission refuses, hold up no new one by more
-        than a decision.
-        """
-        return self.queue.has_at_most(_FEW_PODS) or self.queue.comes_again()
 
     async def _schedule_extended(self, extended: ExtendedCycle) -> bool:
         """Decide one pod with the extenders' help; True if pods are left that could be decided now."""
