@@ -302,6 +302,16 @@ async def test_nobody_takes_the_room_of_a_member_whose_bind_fails(scene):
     assert scene.queue.nominator.nominated_node("a") is None
 
 
+async def test_the_room_of_a_member_whose_bind_fails_is_free_where_the_gang_is_whole_without_it():
+    scene = GangScene(least=3)
+    scene.node(cpu="4")
+    scene.round()
+    await scene.bind_all_but_the_first()
+    scene.pod("single")
+    scene.step()
+    assert scene.cache.node_of("single") == "n1"
+
+
 async def test_what_a_plugin_raises_costs_the_group_the_round_and_nothing_else(scene, monkeypatch):
     scene.node(cpu="4")
 

@@ -304,8 +304,11 @@ class BindingCycle:
         """Give back the room of a pod that was not bound, and the pod to the queue."""
         self._give_back(reserved)
         self._return(reserved, message, error=True)
-        pod = reserved.pod
-        if self.queue.group_of(pod) is not None and self.queue.is_alive(pod.uid):
+        pod, groups = reserved.pod, self.queue.groups
+        key = groups.of(pod)
+        group = None if key is None else groups.get(key)
+        is_short = group is not None and len(groups.placed(group.key)) < group.least
+        if is_short and self.queue.is_alive(pod.uid):
             # Others of its group may run already: who takes this room would leave the group in part.
             self.queue.nominate(pod, reserved.placement.node_name)
 
