@@ -119,6 +119,23 @@ def test_a_gang_that_failed_is_tried_again_once_room_was_made(report):
     assert placed(found) >= {"g0", "g1"}
 
 
+def test_the_first_pod_of_a_gang_that_preempts_names_the_victims_on_all_nodes_and_each_pod_its_node(report):
+    high = {"priorityClassName": "high"}
+    found = report(
+        CLASS,
+        node("m", 2),
+        node("n", 2),
+        gang("g", 2, **high),
+        pod("low-m", cpu=2, nodeName="m"),
+        pod("low-n", cpu=2, nodeName="n"),
+        *[pod(f"g{index}", "g", cpu=2, **high) for index in range(2)],
+    )
+    first, second = (each.attempts for each in found.pods)
+    assert sorted(first[0].victims) == ["default/low-m", "default/low-n"]
+    assert second[0].victims == []
+    assert [each[0].nominated_node_name for each in (first, second)] == [each[-1].node for each in (first, second)]
+
+
 def test_a_gang_is_not_tried_again_where_nothing_happened_since(report):
     waits = [pod(f"g{index}", "g") for index in range(3)]
     found = report(node("n", 2), gang("g", 3), *waits)

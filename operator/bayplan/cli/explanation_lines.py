@@ -81,7 +81,7 @@ def _attempt_lines(name: str, attempt: AttemptReport) -> Iterator[str]:
     else:
         yield f"{name}: {attempt.message}"
     if attempt.victims:
-        yield f"  evicts {listed(attempt.victims)} on {shown(attempt.nominated_node_name or '')}"
+        yield f"  nominated to {shown(attempt.nominated_node_name or '')}, evicting {listed(attempt.victims)}"
 
 
 def _verdict(answer: ExplanationAnswer) -> str:

@@ -32,7 +32,17 @@ from bayplan.simulate.effects import Effects
 from bayplan.simulate.looked_up import allocations, with_claims
 from bayplan.simulate.released_claims import Claim, release
 from bayplan.simulate.report import PodReport, Report
-from bayplan.simulate.step import UNREAD, Given, Reader, Reading, Step, gated_report, is_gated, pod_report
+from bayplan.simulate.step import (
+    UNREAD,
+    Given,
+    Reader,
+    Reading,
+    Step,
+    gated_report,
+    is_gated,
+    pod_report,
+    tell_of_room,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -239,6 +249,7 @@ class Simulator:
             if self._changes_at_round is None and self.queue.groups_back_off_until() is not None:
                 self._changes_at_round = self._changes
             if group_attempt.nominated is not None:
+                tell_of_room(self._steps, group_attempt.nominated)
                 self._effects.evict_for_group(group_attempt.nominated)
             self.seconds += self._clock() - started
             return self.step()

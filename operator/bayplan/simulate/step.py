@@ -1,6 +1,6 @@
 """What came of one step of a simulation and of all in sum, and how it is reported."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import UNSET
@@ -17,6 +17,7 @@ from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING
 from bayplan.scheduler.decision import Decision, FitError, Outcome, Placement
+from bayplan.scheduler.group_attempts import GroupNominated
 from bayplan.simulate.cluster_objects import ClusterObjects, SkippedPod
 from bayplan.simulate.drain import DrainedNode
 from bayplan.simulate.report import AttemptReport, PodReport, Summary, cluster_use, preemption
@@ -56,22 +57,31 @@ def scoring(decision: Decision) -> Reading:
 
 @dataclass(slots=True)
 class Step:
-    """One attempt on one pod; without an outcome no decision could be made. `message` says why there is no node."""
+    """One attempt on one pod; without an outcome no decision could be made. `message` says why there is no node.
+
+    Where preemption makes room, `nominated_node_name` is where, and `victims` are whom it ends.
+    """
 
     pod: PodInfo
     outcome: Outcome | None
     message: str | None = None
     read: Reading = UNREAD
+    nominated_node_name: str | None = None
+    victims: Sequence[PodInfo] = ()
+
+    def __post_init__(self) -> None:
+        """Take what the pod's own preemption came to; that of its group is not known yet."""
+        if isinstance(self.outcome, FitError):
+            made = self.outcome.post_filter
+            self.nominated_node_name, self.victims = made.nominated_node_name or None, made.victims
 
     def attempt(self) -> AttemptReport:
         """The step as it is reported, without what was read."""
         outcome = self.outcome
         if isinstance(outcome, Placement):
             return AttemptReport(outcome.node_name, None, [], None, outcome.feasible_nodes)
-        if outcome is None:
-            return AttemptReport(None, None, [], self.message, 0)
-        victims = [victim.key for victim in outcome.post_filter.victims]
-        return AttemptReport(None, outcome.post_filter.nominated_node_name or None, victims, self.message, 0)
+        victims = [victim.key for victim in self.victims]
+        return AttemptReport(None, self.nominated_node_name, victims, self.message, 0)
 
     def explained_attempt(self) -> AttemptReport:
         """The step as it is reported, with the explanation and the trace that were read."""
@@ -83,6 +93,15 @@ class Step:
             if isinstance(outcome, FitError) and outcome.post_filter.candidates:
                 told.preemption = preemption(outcome.post_filter.candidates)
         return told
+
+
+def tell_of_room(steps: Iterable[Step], nominated: GroupNominated) -> None:
+    """Have the steps of a group's round say where its preemption makes room; the first of them says whom it ends."""
+    victims: Sequence[PodInfo] = nominated.preemption.victims
+    for step in steps:
+        if node := nominated.nodes.get(step.pod.uid):
+            step.nominated_node_name, step.victims = node, victims
+            victims = ()
 
 
 def pod_report(pod: PodInfo) -> PodReport:

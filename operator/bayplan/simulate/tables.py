@@ -105,12 +105,10 @@ def pod_row(step: Step) -> Row:
     if isinstance(outcome, Placement):
         score = "" if outcome.score is None else str(outcome.score)
         return key, outcome.node_name, score, _scores(step.read.scores) or outcome.unscored or ""
-    if outcome is None:
-        return key, "-", "", step.message or ""
-    if (made := outcome.post_filter).victims:
-        victims = ", ".join(victim.key for victim in made.victims)
-        return key, "-", "", f"nominated to {made.nominated_node_name}, evicting {victims}"
-    return key, "-", "", outcome.message
+    if step.victims:
+        victims = ", ".join(victim.key for victim in step.victims)
+        return key, "-", "", f"nominated to {step.nominated_node_name}, evicting {victims}"
+    return key, "-", "", step.message or "" if outcome is None else outcome.message
 
 
 class AlikePods:
