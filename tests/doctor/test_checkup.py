@@ -1,6 +1,7 @@
 """Each fault that is planted is found, with what it costs on that cluster; a good cluster has none."""
 
 import asyncio
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -155,6 +156,14 @@ def test_a_profile_that_no_pod_names():
     )
     assert "schedulerName: bayplan" in fix
     assert "--scheduler-name default-scheduler" in fix
+
+
+def test_a_flag_that_renames_the_only_profile_is_not_told_where_there_are_two():
+    one = configuration()
+    both = replace(one, profiles=(*one.profiles, replace(one.profiles[0], scheduler_name="spread")))
+    told, fix = only(found(nodes(), spread_out(1), config=both))
+    assert told[:2] == ("unnamed-profile", "spread")
+    assert fix == "kind: Deployment\nspec: {template: {spec: {schedulerName: spread}}}"
 
 
 def test_a_profile_that_only_waiting_pods_name_is_no_finding():

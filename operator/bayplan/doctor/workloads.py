@@ -39,11 +39,9 @@ _TAINT: Final = """kubectl taint nodes {nodes} {name}=:NoSchedule
 # and give pods that ask for it the toleration {{key: {name}, operator: Exists}}"""
 _NAMED: Final = """\
 kind: Deployment
-spec: {{template: {{spec: {{schedulerName: {name}}}}}}}
-# or, to see what it would do with the others: --scheduler-name {most}"""
-_MEANT: Final = """\
-kind: Deployment
 spec: {{template: {{spec: {{schedulerName: {name}}}}}}}"""
+_RENAMED: Final = """
+# or, to see what it would do with the others: --scheduler-name {most}"""
 _NOTICED_SECONDS: Final = 60
 """A scheduler that is there has tried a pod by then."""
 _CONTROLLED: Final = """\
@@ -58,12 +56,15 @@ _NOMINATION: Final = """kubectl patch pod {name} -n {namespace} --subresource st
 def unnamed_profiles(patient: Patient) -> Iterator[Finding]:
     """Profiles that no pod names: what they say of packing happens to nobody."""
     names = Counter(pod.pod.spec.scheduler_name for pod in (*patient.running, *waiting_pods(patient.objects)))
-    for profile in patient.configuration.profiles if names else ():
+    profiles = patient.configuration.profiles
+    # The flag renames the only profile.
+    fix = _NAMED + _RENAMED if len(profiles) == 1 else _NAMED
+    for profile in profiles if names else ():
         if not names[name := profile.scheduler_name]:
             most, count = names.most_common(1)[0]
             effect = f"it decides for none of {counted(names.total(), 'pod')}; most, {count}, have {most}"
             message = "no pod names it as its schedulerName"
-            yield Finding("unnamed-profile", name, message, effect, _NAMED.format(name=name, most=most))
+            yield Finding("unnamed-profile", name, message, effect, fix.format(name=name, most=most))
 
 
 def misspelled_schedulers(patient: Patient) -> Iterator[Finding]:
@@ -81,7 +82,7 @@ def misspelled_schedulers(patient: Patient) -> Iterator[Finding]:
         if close := get_close_matches(name[:64], ours, n=1):
             message = f"nobody ever tried a pod of this scheduler; {close[0]} is meant"
             effect = f"{counted(late[name], 'pod waits', 'pods wait')}, and no Event tells why"
-            yield Finding("misspelled-scheduler", name, message, effect, _MEANT.format(name=close[0]))
+            yield Finding("misspelled-scheduler", name, message, effect, _NAMED.format(name=close[0]))
 
 
 def without_controller(patient: Patient) -> Iterator[Finding]:
