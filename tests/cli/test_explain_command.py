@@ -67,7 +67,7 @@ async def test_all_that_wait_are_told_by_reason_with_a_pod_as_example(explain):
     assert (code, out.splitlines()[0]) == (0, "1 pod waits")
     assert out.splitlines()[1].startswith("  1 unschedulable: 0/1 nodes are available: 1 Insufficient cpu.")
     assert out.endswith("(such as default/big)\n")
-    assert (await explain("--pending", "-n", "shop"))[1] == "no pod waits\n"
+    assert (await explain("--pending", "-n", "shop"))[1] == "no pod waits in namespace shop\n"
 
 
 async def test_pods_that_wait_for_claims_of_their_own_wait_for_one_reason(explain, monkeypatch):

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -61,7 +62,8 @@ def explain(flags: _Flags, target: Target) -> None:
         raise click.UsageError("give one of POD, --filename and --pending")
     as_json = flags.output == "json"
     if flags.pending:
-        _show(answer_or_end(pending_reasons(target, flags.namespace)), pending_lines, as_json=as_json)
+        reasons = answer_or_end(pending_reasons(target, flags.namespace))
+        _show(reasons, partial(pending_lines, namespace=flags.namespace), as_json=as_json)
     elif flags.filename is not None:
         question = _simulated(target, flags.filename, _body(flags.filename, flags.namespace or _DEFAULT_NAMESPACE))
         _show(answer_or_end(question, dict if as_json else SimulationAnswer), asked_lines, as_json=as_json)

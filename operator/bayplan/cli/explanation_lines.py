@@ -228,10 +228,11 @@ async def pending_reasons(target: "Target", namespace: str | None) -> list[Pendi
     return sorted(groups.values(), key=lambda each: -each.pods)
 
 
-def pending_lines(reasons: Sequence[PendingReason]) -> Iterator[str]:
-    """Give a line for all pods that wait, and one for each reason."""
+def pending_lines(reasons: Sequence[PendingReason], namespace: str | None = None) -> Iterator[str]:
+    """Give a line for all pods that wait, or those of a namespace, and one for each reason."""
     pods = sum(each.pods for each in reasons)
-    yield counted(pods, "pod waits", "pods wait") if pods else "no pod waits"
+    none = "no pod waits" if namespace is None else f"no pod waits in namespace {shown(namespace)}"
+    yield counted(pods, "pod waits", "pods wait") if pods else none
     width = len(f"{pods:,}")
     for each in reasons:
         reason = shortened(each.reason, _LONGEST_MESSAGE)
