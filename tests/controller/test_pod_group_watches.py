@@ -123,9 +123,13 @@ async def test_pods_of_a_kind_that_vanishes_wait_for_their_groups_as_half_a_gang
     told = [record for record in caplog.records if record.message.startswith(gone)]
     assert [(record.levelno, "status=404" in record.message) for record in told] == [(logging.WARNING, True)]
     assert (scene.served(), scene.is_ready()) == ({NATIVE, CRD}, True)
+    # What helps against a stale watch, a new process, would not know that there were groups.
+    name = "podgroups.scheduling.x-k8s.io"
+    assert name not in scene.watches.states()
     server.put(CRD_POD_GROUPS.path, pod_group())
     absence.is_over = True
     await until(lambda: scene.groups.get(KEY) is not None, seconds=10)
+    assert name in scene.watches.states()
 
 
 async def test_a_role_without_the_right_is_no_trouble_once_roles_are_read_for_sure(open_scene, server, caplog):

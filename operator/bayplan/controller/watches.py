@@ -101,6 +101,12 @@ class Watch:
         return self.absent and self.resource.rare
 
     @property
+    def is_gone(self) -> bool:
+        """Whether the API server does not serve the kind any more, which a new watch would not change."""
+        is_missed = self._is_off or self._optional
+        return is_missed and self.reflector.synced and self.reflector.refused_with == HTTPStatus.NOT_FOUND
+
+    @property
     def synced(self) -> bool:
         """Whether all objects are known that there were at the start, as far as they are needed."""
         return self.reflector.synced or self.absent or not self.needed
@@ -276,10 +282,10 @@ class Watches:
         return {watch.name: watch.reflector.run() for watch in self._watches}
 
     def states(self) -> dict[str, WatchState]:
-        """How fresh each watch is, by its name; kinds that are not served have none."""
+        """How fresh each watch is, by its name; kinds that are not served, or no longer, have none."""
         now = self._clock()
         return {
             watch.name: WatchState(watch.reflector.last_event_age(now), watch.reflector.relists_total)
             for watch in self._watches
-            if watch.reflector.synced or not watch.absent
+            if (watch.reflector.synced or not watch.absent) and not watch.is_gone
         }
