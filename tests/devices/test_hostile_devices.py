@@ -120,6 +120,20 @@ def test_a_capacity_that_is_no_quantity_names_the_device():
     assert re.fullmatch(r"error: .*checking capacity for device .*/n1/gpu-0: .*not a quantity: 'lots'", told)
 
 
+@pytest.mark.parametrize("good", ["gpu-0", "gpu-1"])
+def test_a_version_beyond_all_numbers_fails_its_own_device_and_none_that_is_like_it_otherwise(good):
+    devices = [device(f"gpu-{i}", attributes={"model": "A"}) for i in range(2)]
+    for each in devices:
+        # The API server takes both.
+        each["attributes"]["firmware"] = {"version": "1.0.0" if each["name"] == good else f"{2**64}.0.0"}
+    slices, text = [make_slice("s", devices)], f'device.attributes["{DRIVER}"].model == "A"'
+    found = allocate(slices, make_claim(exactly("r", 1, text)))
+    told = f"error: claim ns/claim: selector #0 on device {DRIVER}/n1/gpu-0: CEL runtime error: attribute firmware: "
+    assert found == [[["n1/gpu-0"]]] if good == "gpu-0" else found[0].startswith(told)
+    (told,) = allocate(slices, make_claim(exactly("r", 2, text)))
+    assert "value out of range" in told
+
+
 def test_a_selector_that_does_not_compile_is_told_when_a_device_is_looked_at():
     claim = make_claim(exactly("r", 1, "nonsense"))
     assert allocate([], claim) == [NONE]

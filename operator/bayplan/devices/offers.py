@@ -2,12 +2,14 @@
 
 import itertools
 from collections.abc import Hashable, Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 
 import msgspec
 
 from bayplan.api.device_objects import (
     Device,
+    DeviceAttribute,
     DeviceTaintRule,
     DeviceTaintSelector,
     ResourceSlice,
@@ -15,6 +17,7 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import Taint
 from bayplan.api.quantity import exact_nano
+from bayplan.cel import EvaluationError, versions
 from bayplan.devices.allocated_state import PoolId
 
 Reads = frozenset[str] | None
@@ -163,7 +166,7 @@ class SliceOffers:
             attributes = {
                 name: value
                 for name, value in attributes.items()
-                if (name if "/" in name else f"{driver}/{name}") in reads
+                if (name if "/" in name else f"{driver}/{name}") in reads or not _has_value(value)
             }
         return (
             self.spec.driver,
@@ -173,6 +176,19 @@ class SliceOffers:
             [(taint.key, taint.value, taint.effect) for taint in self.taints_of(device)],
             bool(device.allow_multiple_allocations),
         )
+
+
+def _has_value(attribute: DeviceAttribute) -> bool:
+    """Whether expressions can read the attribute; for a device that has one without a value all of them fail."""
+    return all(map(_is_version, attribute.versions or (() if attribute.version is None else (attribute.version,))))
+
+
+@lru_cache(maxsize=1024)
+def _is_version(text: str) -> bool:
+    try:
+        return bool(versions([text], ""))
+    except EvaluationError:
+        return False
 
 
 def rules_for(rules: Iterable[DeviceTaintRule], spec_driver: str, pool: str) -> tuple[DeviceTaintRule, ...]:
