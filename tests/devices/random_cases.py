@@ -14,12 +14,16 @@ _TAINTS = (
     {"key": "broken", "value": "yes", "effect": "NoSchedule"},
     {"key": "slow", "effect": "NoExecute"},
     {"key": "noted", "effect": "None"},
+    {"key": "later", "effect": "Other"},
 )
 _POLICIES = (
     {"default": "2Gi", "validRange": {"min": "2Gi", "step": "2Gi"}},
     {"default": "1Gi", "validRange": {"min": "1Gi", "max": "9Gi"}},
     {"default": "4Gi", "validValues": ["4Gi", "8Gi", "16Gi"]},
     {"default": "1Gi"},
+    {"default": "3", "validRange": {"min": "1", "step": "500m"}},
+    {"default": "0", "validRange": {"min": "0", "max": "12G", "step": "1G"}},
+    {"default": "0", "validValues": ["0", "5G", "10G"]},
 )
 
 
@@ -52,7 +56,7 @@ class _Dice(random.Random):
         }
 
     def pool(self, driver, number):
-        where = self.choice(("local", "local", "local", "local", "elsewhere", "all", "selector", "device"))
+        where = self.choice(("local", "local", "local", "local", "elsewhere", "all", "selector", "device", "mixed"))
         name = f"pool-{number}"
         generation = 1 if self.chance(0.85) else 2
         pieces = self.choice((1, 1, 2, 3))
@@ -61,25 +65,35 @@ class _Dice(random.Random):
         slices = []
         names = [f"dev-{index}" for index in range(24)]
         for _ in range(pieces):
+            here = self.kind_of_slice(where)
             devices = [
-                self.device(names.pop(0), sizes, counted, where == "device")
+                self.device(names.pop(0), sizes, counted, here == "device")
                 for _ in range(self.choice((0, 2, 3, 4, 6, 8)))
             ]
             if devices and self.chance(0.03):
                 devices.append(devices[0])
-            slices.append({"devices": devices, **self.where(where)})
+            slices.append({"devices": devices, **self.where(here)})
         if counted:
             counters = {f"c{index}": {"value": self.choice(("3", "4", "6", "20"))} for index in range(2)}
             sets = [{"name": f"set-{index}", "counters": counters} for index in range(2)]
             if self.chance(0.03):
                 sets.append(sets[0])
-            slices.append({"sharedCounters": sets, **({"allNodes": True} if where == "device" else self.where(where))})
+            here = "all" if where == "device" else self.kind_of_slice(where)
+            if self.chance(0.2):
+                slices.append({"sharedCounters": [sets.pop()], **self.where(here)})
+            slices.append({"sharedCounters": sets, **self.where("all" if here == "device" else here)})
+        if self.chance(0.03):
+            slices.append({"devices": [self.device(names.pop(0), sizes, counted, False)], **self.where("elsewhere")})
+            slices[-1]["generation"] = generation + self.choice((0, 1))
         total = len(slices) + (self.choice((-1, 1)) if self.chance(0.05) else 0)
         for each in slices:
             older = generation - 1 if self.chance(0.04) else generation
             each["driver"] = driver
-            each["pool"] = {"name": name, "generation": older, "resourceSliceCount": total}
+            each["pool"] = {"name": name, "generation": each.pop("generation", older), "resourceSliceCount": total}
         return [{"spec": each} for each in slices]
+
+    def kind_of_slice(self, kind):
+        return self.choice(("local", "local", "elsewhere", "all", "selector", "device")) if kind == "mixed" else kind
 
     def where(self, kind):
         if kind == "selector":
@@ -95,10 +109,13 @@ class _Dice(random.Random):
         expressions = [{"key": "zone", "operator": "In", "values": self.choice((["a"], ["a", "b"], ["b", "a"]))}]
         if self.chance(0.4):
             expressions.append({"key": "arch", "operator": self.choice(("Exists", "Exists", "DoesNotExist"))})
-        return {"nodeSelectorTerms": [{"matchExpressions": expressions}]}
+        term = {"matchExpressions": expressions}
+        if self.chance(0.2):
+            operator = self.choice(("In", "In", "NotIn"))
+            term["matchFields"] = [{"key": "metadata.name", "operator": operator, "values": [NODE]}]
+        return {"nodeSelectorTerms": [term]}
 
-    def device(self, name, chances, counted, placed):
-        shares, tainted, binding, _ = chances
+    def attributes(self):
         values = {
             "model": {"string": self.choice("AAB")},
             "numa": {"int": self.randint(0, 1)},
@@ -108,34 +125,51 @@ class _Dice(random.Random):
         }
         if self.chance(0.1):
             values["numa"] = {"string": "0"}
-        attributes = {
+        if self.chance(0.1):
+            values[self.choice(("model", "ports"))] = {"strings": self.choice((["A"], ["A", "B"]))}
+        if self.chance(0.1):
+            values[self.choice(("index", "ports"))] = self.choice(({"ints": [1, 2]}, {"versions": ["1.0.0"]}))
+        if self.chance(0.004):
+            values["firmware"] = {"version": "18446744073709551616.0.0"}
+        return {
             (key if self.chance(0.8) else f"{DRIVERS[0]}/{key}"): value
             for key, value in values.items()
             if self.chance(0.93)
         }
-        made = {"name": name, "attributes": attributes}
+
+    def amounts(self, shares):
+        made = {"memory": {"value": self.choice(("8Gi", "10Gi", "16Gi"))}}
+        if shares and self.chance(0.7):
+            made["memory"]["requestPolicy"] = self.choice(_POLICIES)
+        if self.chance(0.2):
+            made["cores"] = {"value": self.choice(("2", "2500m"))}
+        return made
+
+    def consumed(self):
+        sets = ["set-9"] if self.chance(0.02) else self.sample(("set-0", "set-1"), self.randint(1, 2))
+        made = [
+            {"counterSet": each, "counters": {f"c{self.randint(0, 1)}": {"value": self.choice(("1", "2", "1500m"))}}}
+            for each in sets
+        ]
+        if self.chance(0.005):
+            made[0]["compatibilityGroups"] = ["one"]
+        return made
+
+    def device(self, name, chances, counted, placed):
+        shares, tainted, binding, _ = chances
+        made = {"name": name, "attributes": self.attributes()}
         if self.chance(0.6):
-            made["capacity"] = {"memory": {"value": self.choice(("8Gi", "10Gi", "16Gi"))}}
-            if shares and self.chance(0.7):
-                made["capacity"]["memory"]["requestPolicy"] = self.choice(_POLICIES)
+            made["capacity"] = self.amounts(shares)
         if shares and self.chance(0.7):
             made["allowMultipleAllocations"] = True
         if tainted and self.chance(0.5):
             made["taints"] = self.sample(_TAINTS, self.randint(1, 2))
         if binding and self.chance(0.5):
             made |= {"bindingConditions": ["ready"], "bindingFailureConditions": ["failed"]}
-            made |= {"bindsToNode": True} if self.chance(0.5) else {}
+        if self.chance(0.1):
+            made["bindsToNode"] = True
         if counted and self.chance(0.8):
-            chosen = self.sample(("set-0", "set-1"), self.randint(1, 2))
-            if self.chance(0.02):
-                chosen = ["set-9"]
-            made["consumesCounters"] = [
-                {
-                    "counterSet": each,
-                    "counters": {f"c{self.randint(0, 1)}": {"value": self.choice(("1", "2", "1500m"))}},
-                }
-                for each in chosen
-            ]
+            made["consumesCounters"] = self.consumed()
         if placed:
             nodes = ({"nodeName": NODE}, {"nodeName": ELSEWHERE}, {"allNodes": True}, {"nodeSelector": self.selector()})
             made |= self.choice(nodes)
@@ -155,6 +189,18 @@ class _Dice(random.Random):
         domain = DRIVERS[0] if self.chance(0.9) else DRIVERS[1]
         attribute = f'device.attributes["{domain}"]'
         name, value = self.choice((("model", '"A"'), ("numa", "0"), ("fast", "true"), ("index", "1"), ("model", '"B"')))
+        if self.chance(0.15):
+            return self.choice(
+                (
+                    f'device.capacity["{domain}"].memory.compareTo(quantity("9Gi")) > 0',
+                    f'device.capacity["{domain}"].?memory.hasValue() || has({attribute}.numa)',
+                    "device.allowMultipleAllocations",
+                    f'device.driver != "{domain}"',
+                    f'{attribute}.?ports.orValue(["A"]).exists(each, each == "B" || each == 1)',
+                    f'type({attribute}.model) != list && {attribute}.model.startsWith("A")',
+                    f'{attribute}.?firmware.orValue(semver("2.0.0")).isLessThan(semver("1.5.0"))',
+                )
+            )
         comparison = f"{attribute}.{name} == {value}"
         if self.chance(0.1):
             comparison = f"{attribute}.index > 0"
@@ -172,7 +218,9 @@ class _Dice(random.Random):
         if self.chance(0.3):
             made["tolerations"] = self.some(_TOLERATIONS, 2)
         if self.chance(0.2):
-            made["capacity"] = {"requests": {"memory": self.choice(("1Gi", "3Gi", "4Gi", "5G", "9Gi", "12Gi"))}}
+            asked = {"memory": self.choice(("0", "1Gi", "3Gi", "4Gi", "5G", "9Gi", "12Gi", "4500M"))}
+            asked |= {"cores": self.choice(("1", "1500m"))} if self.chance(0.15) else {}
+            made["capacity"] = {"requests": asked}
         if admin and self.chance(0.1):
             made["adminAccess"] = True
         if self.chance(0.015):
@@ -216,9 +264,10 @@ class _Dice(random.Random):
     def constraint(self, names):
         if self.chance(0.02):
             return {}
-        attribute = self.choice(("model", "numa", "fast", "index", "firmware"))
+        attribute = self.choice(("model", "numa", "fast", "index", "firmware", "ports"))
         kind = self.choice(("matchAttribute", "matchAttribute", "distinctAttribute"))
-        return {kind: f"{DRIVERS[0]}/{attribute}", "requests": self.some(names, 2)}
+        domain = DRIVERS[0] if self.chance(0.9) else DRIVERS[1]
+        return {kind: f"{domain}/{attribute}", "requests": self.some(names, 2)}
 
     def allocated(self, slices):
         results = []
@@ -229,9 +278,13 @@ class _Dice(random.Random):
                 if self.chance(busy):
                     found = {"request": "r", "driver": spec["driver"], "pool": spec["pool"]["name"]}
                     found["device"] = device["name"]
-                    if device.get("allowMultipleAllocations"):
+                    if self.chance(0.05):
+                        found["adminAccess"] = True
+                    if bool(device.get("allowMultipleAllocations")) is self.chance(0.95):
                         found["shareID"] = f"share-{len(results)}"
                         if self.chance(0.9):
-                            found["consumedCapacity"] = {"memory": self.choice(("1Gi", "2Gi", "4Gi"))}
+                            found["consumedCapacity"] = {
+                                self.choice(("memory", "memory", "cores")): self.choice(("1Gi", "2Gi", "1"))
+                            }
                     results.append(found)
         return [{"devices": {"results": [each]}} for each in results]
