@@ -237,6 +237,17 @@ def test_pods_of_one_group_share_a_claim_that_is_not_written_yet(group):
     assert len(server.stored().status.allocation.devices.results) == 1
 
 
+@pytest.mark.parametrize("order", ["cd", "dc"])
+def test_a_pod_has_a_claim_of_its_own_beside_one_that_its_group_shares(order):
+    world, server = scene(claim("c"), claim("d"))
+    first = world.reserve(claiming("c", name="p", group="g"))
+    second = world.reserve(claiming(*order, name="q", group="g"))
+    assert [perform(each, server) for each in (first, second)] == [("done", [])] * 2
+    got = {name: server.stored(name).status for name in order}
+    assert [each.device for name in "cd" for each in got[name].allocation.devices.results] == ["gpu-0", "gpu-1"]
+    assert [[each.uid for each in got[name].reserved_for] for name in "cd"] == [["p", "q"], ["q"]]
+
+
 def test_a_claim_that_a_group_shares_is_free_once_none_of_its_pods_waits():
     world, _ = scene(claim(), claim("d", exactly("r", 2)))
     pods = [claiming("c", name=name, group="g") for name in ("p", "q")]
