@@ -1,9 +1,7 @@
 """Each fault that is planted is found, with what it costs on that cluster; a good cluster has none."""
 
-import asyncio
 from dataclasses import replace
 
-import msgspec
 import pytest
 from tests.builders import make_node, make_pod_info, make_selector
 from tests.doctor.patients import GPU, budget, configuration, found, nodes, running, service, spread_out
@@ -11,10 +9,8 @@ from tests.doctor.patients import GPU, budget, configuration, found, nodes, runn
 from bayplan.api.meta_objects import format_time
 from bayplan.api.objects import Condition, PodAffinity, PodAffinityTerm, Toleration, WeightedPodAffinityTerm
 from bayplan.config.types import PodTopologySpreadDefaulting, ScoringStrategyType
-from bayplan.doctor.surroundings import missing_rights
 
 MIB = 2**20
-CLAIMS = "resourceclaims.resource.k8s.io"
 NOW = 1_800_000_000.0
 SAVES = "all pods placed anew take 4 nodes as it is, 1 with the fix"
 ANNOTATION = "cluster-autoscaler.kubernetes.io"
@@ -297,28 +293,6 @@ def test_a_descheduler_that_empties_full_nodes():
 @pytest.mark.parametrize("kind", ["NodePool", "Node", "Pod", "DeschedulerPolicy"])
 def test_objects_of_others_that_are_none_are_passed_over(kind, value):
     assert {each.check for each in found(nodes(), spread_out(), others=[(kind, value)])} <= {"consolidation"}
-
-
-@pytest.mark.parametrize(
-    ("refused", "about", "manifest"),
-    [
-        ({"resource": "pods", "subresource": "binding"}, "create pods/binding", "base"),
-        ({"verb": "delete", "resource": "pods"}, "delete pods", "components/preemption"),
-        ({"subresource": "binding", "verb": "patch"}, f"patch {CLAIMS}/binding", "components/devices"),
-        ({"verb": "update", "resource": "resourceclaims"}, f"update {CLAIMS}", "components/devices"),
-        ({"verb": "create", "resource": "resourceclaims"}, f"create {CLAIMS}", "components/devices"),
-        ({"verb": "delete", "resource": "resourceclaims"}, f"delete {CLAIMS}", "components/devices"),
-    ],
-)
-def test_rights_that_are_missing(refused, about, manifest):
-    async def ask(body):
-        assert msgspec.json.decode(body)["kind"] == "SelfSubjectAccessReview"
-        wanted = msgspec.json.decode(body)["spec"]["resourceAttributes"]
-        return msgspec.json.encode({"status": {"allowed": not refused.items() <= wanted.items()}})
-
-    (finding,) = asyncio.run(missing_rights(configuration(), ask))
-    assert (finding.check, finding.about) == ("rights", about)
-    assert finding.fix == f"kubectl apply -k manifests/{manifest}"
 
 
 def waits(scheduler, **fields):

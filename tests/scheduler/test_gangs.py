@@ -4,18 +4,15 @@ import asyncio
 import json
 
 import pytest
-from tests.builders import make_node, make_pod, make_pod_info
+from tests.builders import make_pod
 from tests.group_builders import make_pod_group
 from tests.oracle.replay import loaded
 from tests.scheduler.scene import Scene
 
 from bayplan.cache.group_members import POD_GROUP_LABEL, GroupSource
-from bayplan.config.load import default_configuration
 from bayplan.queue.queued_pod import SubQueue
 from bayplan.scheduler.binder import BindError, BindResult
 from bayplan.scheduler.pod_group_round import RoundStatus
-from bayplan.simulate.cluster_objects import ClusterObjects
-from bayplan.simulate.simulator import Simulator
 
 WORKERS = ("a", "b", "c", "d")
 
@@ -338,16 +335,3 @@ async def test_a_round_that_stops_with_the_loop_leaves_nothing_assumed(scene):
     scene.check()
     assert scene.cache.sizes().assumed_pods == 0
     assert scene.queue.uids() == set(WORKERS)
-
-
-def test_a_simulation_places_gangs_whole_or_not_at_all():
-    simulator = Simulator(default_configuration())
-    simulator.groups.serve(GroupSource.NATIVE)
-    for name in ("fits", "large"):
-        simulator.queue.set_group(make_pod_group(name, least=3))
-    pods = [make_pod_info(f"{group}-{i}", cpu="1", group=group) for group in ("fits", "large") for i in range(3)]
-    simulator.add(ClusterObjects(nodes=[make_node(cpu="5")], pods=pods))
-    report = simulator.run()
-    placed = {pod.name: pod.attempts[-1].node for pod in report.pods}
-    assert [placed[f"fits-{i}"] for i in range(3)] == ["n"] * 3
-    assert [placed[f"large-{i}"] for i in range(3)] == [None] * 3

@@ -4,13 +4,16 @@ import json
 
 import pytest
 from msgspec import UNSET
-from tests.builders import make_pod_info
+from tests.builders import make_node, make_pod_info
+from tests.group_builders import make_pod_group
 from tests.simulate.explained import run_explained
 
+from bayplan.cache.group_members import GroupSource
 from bayplan.config.load import default_configuration
 from bayplan.simulate.capacity import capacity_lines, how_many_fit
 from bayplan.simulate.changes import Changes
 from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.documents import ClusterFileError
 from bayplan.simulate.simulator import Simulator
 
@@ -252,3 +255,16 @@ def test_of_a_large_gang_the_verdicts_of_all_nodes_are_told_of_some_members(simu
     found = run_explained(simulator(node("n", 2), gang("g", 70), *pods))
     assert sum(each.attempts[-1].nodes is not UNSET for each in found.pods) == 64
     assert all(each.attempts[-1].explanation is not UNSET for each in found.pods)
+
+
+def test_a_simulation_places_gangs_whole_or_not_at_all():
+    simulator = Simulator(default_configuration())
+    simulator.groups.serve(GroupSource.NATIVE)
+    for name in ("fits", "large"):
+        simulator.queue.set_group(make_pod_group(name, least=3))
+    pods = [make_pod_info(f"{group}-{i}", cpu="1", group=group) for group in ("fits", "large") for i in range(3)]
+    simulator.add(ClusterObjects(nodes=[make_node(cpu="5")], pods=pods))
+    report = simulator.run()
+    placed = {pod.name: pod.attempts[-1].node for pod in report.pods}
+    assert [placed[f"fits-{i}"] for i in range(3)] == ["n"] * 3
+    assert [placed[f"large-{i}"] for i in range(3)] == [None] * 3
