@@ -1,6 +1,7 @@
 """A group evicts whom it must, anywhere in the cluster, and nobody where that would not make it whole."""
 
 import json
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -219,6 +220,18 @@ def test_a_round_that_ends_while_it_is_tried_whom_to_evict_gives_back_what_the_t
         assert attempt.step() is None
     attempt.abandon(RuntimeError("over"))
     assert scene.reserving.held == []
+
+
+def test_what_the_trial_of_a_large_gang_holds_is_given_back_a_part_at_a_time():
+    scene = GroupScene(nodes=300)
+    for number in range(300):
+        low(scene, f"low-{number}", f"n{number}")
+    attempt = scene.round(make_pod_group(least=300, priority=10), scene.queued(*["4"] * 300, priority=10))
+    held = [0]
+    while (result := attempt.step()) is None:
+        held.append(len(scene.reserving.held))
+    assert (max(held), scene.reserving.held, len(victims(result))) == (300, [], 300)
+    assert max(before - after for before, after in pairwise([*held, 0])) <= 256
 
 
 AMOUNTS = st.lists(

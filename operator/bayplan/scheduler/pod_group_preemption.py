@@ -137,6 +137,7 @@ class PodGroupPreemption:
         trial = self._trial(emptied.cache, emptied.cycle)
         try:
             result = yield from _result_of(trial)
+            yield from trial.undo_in_steps()
         finally:
             trial.undo()
         self.kept.give_back(emptied)
@@ -156,6 +157,7 @@ class PodGroupPreemption:
             if result.status is not RoundStatus.SCHEDULED or not placed:
                 return self._none(result.message)
             ended = yield from _Sparing(emptied, cycle, placed).run(in_order_of_sparing(units, plugin.budgets))
+            yield from trial.undo_in_steps()
         finally:
             trial.undo()
         nodes = {member.queued.uid: placement.node_name for member, placement in placed}

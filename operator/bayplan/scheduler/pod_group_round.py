@@ -124,10 +124,11 @@ class PodGroupRound:
 
     def undo(self) -> None:
         """Give back what the round still holds, last first."""
-        for _ in self._undo_in_steps():
+        for _ in self.undo_in_steps():
             pass
 
-    def _undo_in_steps(self) -> Generator[None, None, None]:
+    def undo_in_steps(self) -> Generator[None, None, None]:
+        """Do the same a part at a time, and yield after each, as a large gang takes long."""
         for number, member in enumerate(reversed(list(self._held.values())), 1):
             self.give_back(member)
             if number % _UNDONE_AT_ONCE == 0:
@@ -172,7 +173,7 @@ class PodGroupRound:
             yield RoundResult(RoundStatus.SCHEDULED, "", self._tried, list(self._skipped.values()))
         else:
             self._tried = list(shortfall.tried)
-            yield from self._undo_in_steps()
+            yield from self.undo_in_steps()
             if shortfall.is_error:
                 yield self._failed_by(shortfall.text, shortfall.rest)
             else:
@@ -198,7 +199,7 @@ class PodGroupRound:
         self._names = NodeNames(self.cache.nodes)
         return (
             yield from search(
-                placements, lambda rows: self._attempt(waiting, rows), self._undo_in_steps, lambda: self._scheduled
+                placements, lambda rows: self._attempt(waiting, rows), self.undo_in_steps, lambda: self._scheduled
             )
         )
 
