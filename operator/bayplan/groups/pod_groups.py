@@ -116,6 +116,11 @@ class PodGroups:
         """The newest version of a group; None if there is no such object."""
         return self._groups.get(key)
 
+    def object_of(self, pod: PodInfo) -> PodGroup | None:
+        """The newest version of the group that the pod is a member of; None if it is of none, or there is no object."""
+        key = self.of(pod)
+        return None if key is None else self.get(key)
+
     def set(self, group: PodGroup) -> None:
         """Take a group that is new or changed."""
         self._compare(group.key, group.priority)

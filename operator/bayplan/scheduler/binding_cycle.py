@@ -305,8 +305,7 @@ class BindingCycle:
         self._give_back(reserved)
         self._return(reserved, message, error=True)
         pod, groups = reserved.pod, self.queue.groups
-        key = groups.of(pod)
-        group = None if key is None else groups.get(key)
+        group = groups.object_of(pod)
         is_short = group is not None and len(groups.placed(group.key)) < group.least
         if is_short and self.queue.is_alive(pod.uid):
             # Others of its group may run already: who takes this room would leave the group in part.

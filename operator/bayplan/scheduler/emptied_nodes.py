@@ -91,8 +91,7 @@ class EmptiedNodes:
             self._left_out[row] = len(there) - len(stay)
 
     def _is_below(self, pod: PodInfo) -> bool:
-        key = self.groups.of(pod)
-        return priority_in_group(pod, None if key is None else self.groups.get(key)) < self.priority
+        return priority_in_group(pod, self.groups.object_of(pod)) < self.priority
 
 
 class KeptEmptiedNodes:
