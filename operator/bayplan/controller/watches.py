@@ -103,8 +103,8 @@ class Watch:
     @property
     def is_gone(self) -> bool:
         """Whether the API server does not serve the kind any more, which a new watch would not change."""
-        is_missed = self._is_off or self._optional
-        return is_missed and self.reflector.synced and self.reflector.refused_with == HTTPStatus.NOT_FOUND
+        may_go = self._is_off or self._optional
+        return may_go and self.reflector.synced and self.reflector.refused_with == HTTPStatus.NOT_FOUND
 
     @property
     def synced(self) -> bool:
@@ -119,8 +119,8 @@ class Watch:
 
     def staleness(self, clock: Callable[[], float]) -> str | None:
         """Why what is known may be outdated by now, in constant words; None if it is not."""
-        is_gone = self._is_off or (self._optional and self.reflector.refused_with == HTTPStatus.NOT_FOUND)
-        if not self.reflector.synced or is_gone or self.reflector.silence(clock()) <= STALE_SECONDS:
+        is_off = self._is_off or self.is_gone
+        if not self.reflector.synced or is_off or self.reflector.silence(clock()) <= STALE_SECONDS:
             return None
         return f"the watch of {self.name} is stale"
 
