@@ -141,9 +141,9 @@ class Reservations:
         try:
             for known in reserved.claims if reserved.special is None else reserved.claims[:-1]:
                 claim = self._cache.get(key_of(known.metadata)) or known
-                allocation = None
-                if not is_reserved_for(claim, pod):
-                    allocation = self._allocation(reserved, claim)
+                allocation = self._allocation(reserved, claim)
+                # Even where the pod may use the claim already, it must have the devices that were found for it.
+                if allocation is not None or not is_reserved_for(claim, pod):
                     claim = yield from bind_claim(claim, allocation, pod)
                     self._take_written(claim, pod)
                 if allocation is not None:
