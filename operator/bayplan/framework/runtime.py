@@ -1,7 +1,7 @@
 """One profile's plugins, in the order and with the weights its configuration gives them."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from time import perf_counter
 from typing import Any
@@ -41,7 +41,6 @@ from bayplan.framework.plugin_calls import (
     SUCCESS_LABEL,
     WAIT_LABEL,
     PluginCalls,
-    first_that_makes_room,
     label_of,
     label_of_steps,
 )
@@ -160,11 +159,43 @@ class Framework:
     def run_post_filter(
         self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
     ) -> PostFilterResult:
-        """The first result of a PostFilter plugin that makes room, or one that joins why none does."""
+        """The first result of a PostFilter plugin that makes room, or one that joins why none does.
+
+        A final answer ends the search and stands alone; after an error an earlier nomination stays. Otherwise the
+        nomination is the last that any plugin had something to say about, `retry_after` the soonest that any gave
+        (upstream: framework/runtime/framework.go RunPostFilterPlugins).
+        """
         started = perf_counter()
-        result = first_that_makes_room(self.post_filters, self.calls, (state, pod, nodes, rejections))
+        result = self._first_that_makes_room(state, pod, nodes, rejections)
         self.calls.report("PostFilter", label_of(result.status), perf_counter() - started)
         return result
+
+    def _first_that_makes_room(
+        self, state: CycleState, pod: PodInfo, nodes: NodeTable, rejections: Rejections
+    ) -> PostFilterResult:
+        reasons: list[str] = []
+        retries: list[float] = []
+        nominated_node_name: str | None = None
+        post_filtered: list[str] = []
+        for plugin in self.post_filters:
+            post_filtered.append(plugin.name)
+            started = perf_counter()
+            result = plugin.post_filter(state, pod, nodes, rejections)
+            self.calls.post_filtered(plugin.name, label_of(result.status), perf_counter() - started)
+            code = result.status.code
+            if code is Code.SUCCESS:
+                return replace(result, post_filtered=tuple(post_filtered))
+            if result.retry_after is not None:
+                retries.append(result.retry_after)
+            if code is not Code.UNSCHEDULABLE:
+                reasons = [*result.status.reasons]
+                nominated_node_name = None if code is Code.ERROR else result.nominated_node_name
+                break
+            reasons.extend(result.status.reasons)
+            if result.nominated_node_name is not None:
+                nominated_node_name = result.nominated_node_name
+        status, ran = Status(Code.UNSCHEDULABLE, tuple(reasons)), tuple(post_filtered)
+        return PostFilterResult(status, nominated_node_name, retry_after=min(retries, default=None), post_filtered=ran)
 
     def run_reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """SUCCESS once every Reserve plugin took what the pod needs, else the first failure with its plugin's name.
