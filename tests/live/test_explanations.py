@@ -1,12 +1,18 @@
 """What the running scheduler says of a pod when it is asked, and that asking changes nothing."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.builders import make_pod, make_pod_info
 from tests.live.live_scene import LiveScene
+from tests.simulate.test_claims import CLASS_OF_DEVICES
+from tests.simulate.test_released_claims import NODES_WITH_DEVICES, OWN, SHARED, claim_of, running
 
+from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.live_paths import RefusedQuestionError
+from bayplan.simulate.cluster import read_cluster
 
 
 async def test_a_pod_that_fits_nowhere_is_explained_with_where_it_waits_and_what_would_wake_it():
@@ -66,6 +72,43 @@ async def test_a_pod_on_a_node_is_explained_as_if_it_were_not_there():
     assert (answer["state"], answer["node"], answer["queue"]) == ("assumed", "n1", None)
     assert answer["explanation"]["chosen"]["node"] == "n1"
     assert answer["explanation"]["feasible"] == 1
+
+
+def _with_extended_resource(name):
+    pod = running(name, OWN, "")
+    pod["spec"]["resourceClaims"], pod["status"]["resourceClaimStatuses"] = [], []
+    amounts = {"cpu": 1, "example.com/gpu": 1}
+    pod["spec"]["containers"][0]["resources"] = {"requests": amounts, "limits": {"example.com/gpu": 1}}
+    claim = claim_of(f"{name}-extended-resources-abcde", name, owner=name)
+    claim["metadata"]["annotations"] = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    return claim, pod
+
+
+@pytest.mark.parametrize(
+    ("claim", "pod", "feasible"),
+    [
+        (claim_of("p-own-x7k", "p", owner="p"), running("p", OWN, "p-own-x7k"), 2),
+        (*_with_extended_resource("p"), 2),
+        (claim_of("pool", "p"), running("p", SHARED, "pool"), 2),
+        (claim_of("pool", "p", "other"), running("p", SHARED, "pool"), 1),
+    ],
+    ids=["own", "extended", "shared", "in use"],
+)
+async def test_a_pod_on_a_node_is_explained_as_if_its_devices_were_free(tmp_path, claim, pod, feasible):
+    named = {**CLASS_OF_DEVICES, "spec": {**CLASS_OF_DEVICES["spec"], "extendedResourceName": "example.com/gpu"}}
+    objects = [*(each for each in NODES_WITH_DEVICES if each is not CLASS_OF_DEVICES), named, claim, pod]
+    path = tmp_path / "cluster.json"
+    path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}))
+    cluster, scene = read_cluster([str(path)]), LiveScene()
+    for each in cluster.nodes:
+        scene.cache.set_node(each)
+    for each in cluster.pods:
+        scene.cache.set_pod(each)
+    scene.cache.listers.fill(cluster.looked_up)
+    before = {**scene.cache.listers.of(ResourceClaim).objects}
+    answer = await scene.explain("p")
+    assert (answer["node"], answer["explanation"]["feasible"]) == ("n1", feasible)
+    assert scene.cache.listers.of(ResourceClaim).objects == before
 
 
 async def test_a_nominated_pod_says_where_its_room_is_kept_and_for_how_long():

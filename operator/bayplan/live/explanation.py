@@ -37,6 +37,7 @@ from bayplan.scheduler.decision import Decision, FitError, Outcome
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound
 from bayplan.scheduler.recent_decisions import FailedAttempt, RecentDecision
+from bayplan.simulate.released_claims import give_back
 
 _MOST_EVENTS: Final = 32
 
@@ -100,6 +101,7 @@ def explanation_answer(
     nominated_for, decided = waiting.queue.nominator.age(pod.uid), waiting.recent.last_on(pod.uid)
     if found.node is not None:
         cache.remove_pod(pod.uid)
+        give_back(cache.listers, pod)
     nominator = copy.nominator()
     profile = pod.pod.spec.scheduler_name
     cycle, frameworks = engine_of(copy, cache, nominator, profile)

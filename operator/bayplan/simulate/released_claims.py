@@ -62,6 +62,20 @@ def take_again(listers: Listers, pod: PodInfo, claims: Iterable[Claim], *, waits
             lister.set(_shared(before, now, pod.uid) if isinstance(before, ResourceClaim) else before)
 
 
+def give_back(listers: Listers, pod: PodInfo) -> None:
+    """Have the pod's claims on devices be as if it still waited; who asks where it would go relies on it.
+
+    Devices that nobody else uses are free, and a claim for extended resources is gone.
+    """
+    claims = listers.of(ResourceClaim)
+    for claim in _claims_of(listers, pod):
+        if isinstance(claim, ResourceClaim):
+            if pod_of(claim):
+                claims.delete(key_of(claim.metadata))
+            elif (left := _released(claim, (pod.uid,))) is not claim:
+                claims.set(left)
+
+
 class ClaimFollower:
     """Tells which claims on devices changed since the last look, as they were and as they are; `Effects` relies on it.
 
