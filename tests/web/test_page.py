@@ -79,6 +79,22 @@ def test_a_gang_that_waits_is_one_line_with_how_many_of_it_wait(tab, page_of):
     told = " of gang train, of which 4 pods wait"
     assert lines == {f"shop/train-0{told}", f"shop/train-1{told}", f"shop/train-2{told}", "shop/single"}
     assert page.locator("#why h3").first.inner_text().startswith("2 pods: ")
+    page.locator("#why").get_by_role("button", name="shop/train-0", exact=True).click()
+    page.wait_for_selector("#detail .sentence")
+    waits = "It waits with pod group shop/train, of which 1 pod fits and 4 must; shop/train-1 does not"
+    assert page.inner_text("#detail .sentence").startswith(waits)
+    text = page.inner_text("#detail")
+    assert "shop/train-1: 0 of 1 node fits" in text
+    assert "By itself, on the nodes as they are now" in text
+
+
+def test_pods_that_wait_for_the_same_are_one_reason_though_their_messages_name_them(tab, page_of):
+    objects = [node("n1", 8, "32Gi"), *(pod(f"held-{number}", "1", "1Gi") for number in range(2))]
+    for each in objects[1:]:
+        each["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": "none"}]
+    page = tab(page_of(objects)).page
+    page.wait_for_selector("#why .pods")
+    assert page.locator("#why h3").all_inner_texts() == ["2 pods: held back by a gate or with its pod group"]
 
 
 def test_what_is_left_of_devices_is_told_where_there_are_some(tab, page_of, mixed):

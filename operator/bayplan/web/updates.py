@@ -12,6 +12,7 @@ from msgspec import UNSET
 from bayplan.api.live_paths import RefusedQuestionError
 from bayplan.explain.explanation import Explanation, change_text, group_text, outcome_text
 from bayplan.live.answers import DecisionItem, DecisionsAnswer, ExplanationAnswer, SimulationAnswer, SummaryAnswer
+from bayplan.live.verdict import waits_with
 from bayplan.server.live import Inspector, error_line
 from bayplan.simulate.documents import ClusterFileError, raw_objects
 from bayplan.simulate.report import Capacity, PodReport
@@ -59,6 +60,10 @@ class ToldPod(_Told, frozen=True):
 
     answer: ExplanationAnswer
     words: Sentences
+    waits_with: str
+    """What keeps its pod group from being placed; "" if nothing does."""
+    first_without: Sentences | None
+    """Why no node takes the first of the group that has no room."""
 
 
 class ToldAskedPod(_Told, frozen=True):
@@ -84,7 +89,9 @@ class ToldPlacement(_Told, frozen=True):
 
 def told_pod(found: ExplanationAnswer) -> ToldPod:
     """Return the explanation of a pod with its words, for the panel of the page."""
-    return ToldPod(found, _sentences(found.explanation))
+    group = found.group
+    missing = None if group is None or group.missing is None else _sentences(group.missing)
+    return ToldPod(found, _sentences(found.explanation), "" if group is None else waits_with(group), missing)
 
 
 async def told_placement(source: Inspector, text: bytes, count: str) -> ToldPlacement:

@@ -77,11 +77,15 @@ export class Detail {
     ].filter(Boolean);
   }
 
-  #podBody({ answer, words }) {
+  #podBody({ answer, words, waitsWith, firstWithout }) {
     const explanation = answer.explanation;
-    const body = [el("p", { class: "sentence" }, standing(answer, this.planned))];
+    const body = [el("p", { class: "sentence" }, standing(answer, waitsWith, this.planned))];
     if (answer.queue && !this.planned) body.push(el("p", { class: "note" }, waiting(answer)));
-    body.push(el("h3", {}, answer.node === null ? "On the nodes as they are now" : "If it were scheduled now"), el("p", {}, name(words.outcome)));
+    if (firstWithout) {
+      const { namespace, name: pod } = answer.group.firstWithout;
+      body.push(el("h3", {}, "The first of its group without room"), el("p", {}, name(`${namespace}/${pod}: ${firstWithout.outcome}`)), ...reasons(answer.group.missing, firstWithout));
+    }
+    body.push(el("h3", {}, answer.node !== null ? "If it were scheduled now" : waitsWith ? "By itself, on the nodes as they are now" : "On the nodes as they are now"), el("p", {}, name(words.outcome)));
     body.push(...reasons(explanation, words));
     if (answer.ahead.length) body.push(el("h3", {}, "Ahead of it"), el("ul", {}, answer.ahead.map((each) => el("li", {}, name(`${each.namespace}/${each.name}`), ` priority ${number(each.priority)}`))));
     if (answer.wokenBy.length && !this.planned) body.push(el("h3", {}, "What would have it tried again"), el("ul", { class: "chips" }, answer.wokenBy.map((each) => el("li", {}, shown(`${each.event} (${each.plugin})`)))));
@@ -90,12 +94,13 @@ export class Detail {
   }
 }
 
-function standing(answer, planned) {
+function standing(answer, waitsWith, planned) {
   if (answer.node !== null) {
     const on = answer.state === "assumed" && planned ? "would be put on" : `is ${STATES[answer.state] ?? "on"}`;
     return [`It ${on} `, name(answer.node), "."].flatMap((part) => part);
   }
   if (answer.nomination) return ["It waits for room on ", name(answer.nomination.node), "."];
+  if (waitsWith) return ["It ", name(waitsWith), "."];
   const held = answer.group ? "It waits with its pod group: " : "It is held back by a gate: ";
   return answer.queue?.queue === "gated" ? [held, name(answer.queue.message)] : ["It waits."];
 }

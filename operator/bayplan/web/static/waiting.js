@@ -22,7 +22,9 @@ export function grouped(items) {
   const groups = new Map();
   for (const item of items) {
     const read = causes(item.message);
-    const key = item.queue === "active" && !item.message ? "active" : `${item.queue}\n${read ? read.parts.map((part) => part.text).sort().join("\n") : item.message}`;
+    // A message that names the pod is another one for each.
+    const said = item.message.replaceAll(item.name, "");
+    const key = item.queue === "active" && !item.message ? "active" : `${item.queue}\n${read ? read.parts.map((part) => part.text).sort().join("\n") : said}`;
     if (!groups.has(key)) groups.set(key, { queue: item.queue, message: item.message, read, items: [] });
     groups.get(key).items.push(item);
   }
