@@ -183,6 +183,19 @@ def test_the_role_for_people_who_ask_is_refused_among_the_pods_of_the_control_pl
         template(tmp_path, _on("reader"), namespace="kube-system")
 
 
+@pytest.mark.parametrize("names", [["bayplan"], ["bayplan", "batch"]])
+def test_a_profile_that_the_policies_would_not_know_is_refused(tmp_path: Path, names: list[str]) -> None:
+    profiles = [{"schedulerName": each} for each in ("bayplan", "batch")]
+    config = yaml.safe_dump({"kind": "KubeSchedulerConfiguration", "profiles": profiles})
+    values = {"config": config, "schedulerNames": names}
+    template(tmp_path, values, namespace=NAMESPACE)
+    if "batch" in names:
+        template(tmp_path, {**values, **_on("admission")}, namespace=NAMESPACE)
+        return
+    with pytest.raises(RuntimeError, match=r"config has the profile batch, .* name it in schedulerNames"):
+        template(tmp_path, {**values, **_on("admission")}, namespace=NAMESPACE)
+
+
 ARGS = {"name": "NodeResourcesFit", "args": {"scoringStrategy": {"type": "MostAllocated"}}}
 
 SPREADING, PACKING = (
