@@ -206,6 +206,24 @@ async def test_where_classes_are_not_known_it_is_said_why_and_what_to_do(scene):
     assert pod["attempts"][0]["node"] is not None
 
 
+async def test_a_claim_template_has_to_be_beside_the_pod_and_is_not_the_claim_of_a_pod_that_runs(scene):
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    template = {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": "one"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+    body = pod_body(resourceClaims=[{"name": "g", "resourceClaimTemplateName": "one"}])
+    body["status"] = {"resourceClaimStatuses": [{"name": "g", "resourceClaimName": "asked-g-x7k"}]}
+    told = r"asked: spec.resourceClaims\[0\]: no ResourceClaimTemplate 'default/one' .* put it beside the pod"
+    for count in ("", "1"):
+        with pytest.raises(RefusedQuestionError, match=told):
+            await scene.simulate(body, count=count)
+    (pod,) = (await scene.simulate(template, body))["pods"]
+    assert "device class gpu does not exist" in pod["attempts"][0]["message"]
+
+
 async def test_a_runtime_class_has_to_be_beside_the_pod_and_counts(full):
     runtime = {
         "apiVersion": "node.k8s.io/v1",

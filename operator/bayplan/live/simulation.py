@@ -12,11 +12,14 @@ import aiohttp
 import msgspec
 from msgspec import structs
 
+from bayplan.api.claim_objects import ResourceClaimTemplate
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import DECODE_ERRORS, CredentialsError
 from bayplan.api.live_paths import ALL_THAT_FIT, RefusedQuestionError
+from bayplan.api.meta_objects import key_of
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, WatchSource, list_pages
 from bayplan.api.workload_objects import PriorityClass
+from bayplan.cache.listers import Listers
 from bayplan.cache.pod_info import PodInfo
 from bayplan.live.answers import SimulationAnswer
 from bayplan.live.cluster_view import ClusterCopy
@@ -139,6 +142,7 @@ def simulation_answer(copy: ClusterCopy, body: bytes, count: str, known: KnownCl
             text = f"it is for {name[:253]!a}, and this one schedules for {', '.join(ours)}"
             raise _refused(f"pod {pod.key}: spec.schedulerName: {text}")
     objects.pods = [_asked(pod, number) for number, pod in enumerate(objects.pods)]
+    _check_templates(objects, simulator.cache.listers)
     if count:
         return SimulationAnswer([], _counted(simulator, copy, objects, count))
     simulator.add(objects)
@@ -161,9 +165,21 @@ def _counted(simulator: Simulator, copy: ClusterCopy, objects: ClusterObjects, c
 def _asked(pod: PodInfo, number: int) -> PodInfo:
     """The pod as another than the one it may be a copy of, which may be on a node, and as one without a node."""
     meta = structs.replace(pod.pod.metadata, uid=f"asked:{number}", deletion_timestamp=None)
-    status = structs.replace(pod.pod.status, phase="Pending", nominated_node_name="")
+    # Its claims are made of the templates that it names, and are not those of the one it may be a copy of.
+    status = structs.replace(pod.pod.status, phase="Pending", nominated_node_name="", resource_claim_statuses=None)
     spec = structs.replace(pod.pod.spec, node_name="")
     return PodInfo(structs.replace(pod.pod, metadata=meta, spec=spec, status=status))
+
+
+def _check_templates(objects: ClusterObjects, listers: Listers) -> None:
+    known = listers.of(ResourceClaimTemplate)
+    given = {key_of(each.metadata) for each in objects.looked_up if isinstance(each, ResourceClaimTemplate)}
+    for pod in objects.pods:
+        for number, entry in enumerate(pod.pod.spec.resource_claims or ()):
+            key = f"{pod.namespace}/{entry.resource_claim_template_name}"
+            if entry.resource_claim_template_name is not None and key not in given and known.get(key) is None:
+                text = f"no ResourceClaimTemplate {key[:506]!a} was found; those of the cluster are not read"
+                raise _refused(f"pod {pod.key}: spec.resourceClaims[{number}]: {text}: put it beside the pod")
 
 
 def _objects(body: bytes, known: KnownClasses) -> ClusterObjects:
