@@ -152,6 +152,23 @@ def test_a_name_that_is_a_file_and_a_pod_is_refused_until_it_says_which(plan, tm
     assert "fit default/big" in plan("--fit", "pod/default/big")[1]
 
 
+def test_a_workload_whose_pods_are_all_there_is_told_from_a_pod_that_does_not_wait(plan, tmp_path):
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "j", "uid": "j", "controller": True}
+    there = pod("j-x7k")
+    there["metadata"]["ownerReferences"] = [owner]
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "j", "namespace": "default", "uid": "j"},
+        "spec": {"template": {"spec": {**there["spec"], "restartPolicy": "Never"}}},
+    }
+    (tmp_path / "in").write_text(lists(node("n1"), there, job))
+    (tmp_path / "job").write_text(json.dumps(job))
+    code, _, err = plan("--fit", "job")
+    assert code == 2
+    assert '--fit: the workload of "job" makes no more pods: name the one that waits, as NAMESPACE/NAME\n' in err
+
+
 def test_pods_that_wait_for_another_scheduler_are_no_matter_of_a_plan(plan, tmp_path):
     (tmp_path / "in").write_text(lists(node("n1"), node("n2"), pod("web", "n1"), pod("other", scheduler="other")))
     assert (plan("--free", "n1")[0], plan("--free", "n1")[2]) == (0, "")

@@ -264,7 +264,7 @@ def test_a_workload_that_has_all_its_pods_is_said_to_have_none_tried(simulate):
     files = {"in": lists(NODE, {**pod, "spec": {**POD["spec"], "nodeName": "n1"}}), "web.json": json.dumps(REPLICA_SET)}
     code, _, err = simulate(files, *ASK, "--add", "web.json")
     assert code == 0
-    assert err == "ReplicaSet default/web: no pod is tried, as it makes no more; --count 1 tries one\n"
+    assert err == "ReplicaSet default/web: no pod is tried, as it makes no more; simulate --count 1 tries one\n"
     assert "no pod is tried" not in simulate(files, *ASK, "--add", "web.json", "--count", "1")[2]
 
 

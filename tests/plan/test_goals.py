@@ -128,7 +128,7 @@ def test_a_pod_with_gates_is_not_made_room_for():
     ("members", "reason"),
     [
         (1, "waiting for minCount pods from a gang to appear in scheduling queue"),
-        (2, "not all of pod group default/g find room"),
+        (2, "not all of pod group default/g find room: w1: 0/2 nodes are available: 2 Insufficient cpu."),
     ],
 )
 def test_a_pod_whose_gang_stays_out_is_told_so(members, reason):

@@ -118,7 +118,9 @@ def test_the_template_that_was_there_before_tells_whether_it_is_changed_and_the_
     for cluster in ([injected, old], there):
         found = add(same, node("n1"), *cluster)
         assert (tried(found), found.making_way) == ({}, [])
-        assert found.notes == ["Deployment default/web: no pod is tried, as it makes no more; --count 1 tries one"]
+        assert found.notes == [
+            "Deployment default/web: no pod is tried, as it makes no more; simulate --count 1 tries one"
+        ]
     assert list(tried(add(same, node("n1"), injected))) == ["web-1"]
 
 

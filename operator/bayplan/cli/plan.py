@@ -95,6 +95,9 @@ def _wanted(name: str, objects: "ClusterObjects", profiles: "Collection[str]") -
     if len(found) != 1:
         raise ClusterFileError(f"--fit: {quote(name)} gives {len(found)} pods that can be read, one is needed")
     (pod,) = found
+    if added and all(each.uid != pod.uid for each in objects.pods):
+        text = "makes no more pods: name the one that waits, as NAMESPACE/NAME"
+        raise ClusterFileError(f"--fit: the workload of {quote(name)} {text}")
     if all(each.uid != pod.uid for each in waiting_pods(objects)):
         raise ClusterFileError(f"--fit: pod {pod.key} does not wait for a node")
     if pod.pod.spec.scheduler_name not in profiles:

@@ -153,8 +153,7 @@ def _room_made(rehearsal: Rehearsal, pod: PodInfo, node: str, going: Sequence[Po
     rehearsal.uncordon(node)
     found = rehearsal.simulator.cache.node_of(pod.uid)
     if found is None:
-        group = rehearsal.simulator.groups.of(pod)
-        reason = f"not all of pod group {group} find room" if group else "other pods that wait take the room"
+        reason = rehearsal.why_group_waits(pod) or "other pods that wait take the room"
         return Obstacle(node, pod.namespace, pod.name, pod.uid, reason)
     return Plan(f"fit {pod.key}", True, before, rehearsal.nodes_in_use, [node], moves, [node], found)
 

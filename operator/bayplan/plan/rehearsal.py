@@ -8,6 +8,7 @@ import msgspec
 
 from bayplan.api.objects import Node
 from bayplan.api.workload_objects import PodDisruptionBudget
+from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import PODS
 from bayplan.framework.candidate import start_time
@@ -65,6 +66,8 @@ class Rehearsal:
         """Where pods were before they went elsewhere, on a node or on none, and their claims as they were there."""
         self._closed: dict[str, Node] = {}
         """The nodes that are closed for a while, as they were."""
+        self._without: dict[PodGroupKey, str] = {}
+        """Of each group that was tried last: its first pod that no node takes, and why."""
         simulator.add(replace(objects, pods=[_evicting_nobody(each) for each in objects.pods]))
         self._decide()
         self._moved.clear()
@@ -138,6 +141,14 @@ class Rehearsal:
             self._put(each, node, claims[each.uid])
         return going if fits else None
 
+    def why_group_waits(self, pod: PodInfo) -> str:
+        """Say of a pod without a node that its group was tried, and which pod of that has no room; "" of others."""
+        group = self.simulator.groups.of(pod)
+        if group is None:
+            return ""
+        first = self._without.get(group)
+        return f"not all of pod group {group} find room{f': {first}' if first else ''}"
+
     def move(self, pod: PodInfo, node: str) -> Move | Obstacle:
         """Evict the pod, and have the engine decide where the one goes that is made in its place."""
         budgets = self._allowances.asked_by(pod)
@@ -166,11 +177,15 @@ class Rehearsal:
     def _decide(self, uid: str = "") -> str:
         """Have all pods tried that are worth trying, and return why the one of this UID got no node, if it got none."""
         reason = "its pod is not tried"
+        self._without.clear()
         while (step := self.simulator.step()) is not None:
             if step.pod.uid == uid:
                 reason = why_no_node(step.outcome) if isinstance(step.outcome, FitError) else step.message or reason
             elif isinstance(step.outcome, Placement):
                 self._moved.append((step.pod, "", ()))
+            # Those of a group that had a place, or were not tried any more, have no outcome.
+            if isinstance(step.outcome, FitError) and (group := self.simulator.groups.of(step.pod)) is not None:
+                self._without.setdefault(group, f"{step.pod.name}: {why_no_node(step.outcome)}")
         return reason
 
     def _put(self, pod: PodInfo, node: str, claims: Sequence[Claim]) -> None:

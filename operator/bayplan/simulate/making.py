@@ -102,7 +102,7 @@ class Making:
         """Whether pods are tried of what is to be made, or of a changed template; notes what is not to be expected."""
         name = f"{type(workload).__name__} {key_of(workload.metadata)}"
         if batch is None and (left is None or is_held(workload)):
-            self.notes.append(f"{name}: no pod is tried, as it makes no more; --count 1 tries one")
+            self.notes.append(f"{name}: no pod is tried, as it makes no more; simulate --count 1 tries one")
             return False
         if left is not None:
             way = f" in the place of {left[0].metadata.name}" if left else ""
