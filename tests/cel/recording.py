@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bayplan.cel import CompileError, Device, EvaluationError, Quantity, compile_selector, versions
+from bayplan.cel.errors import CompileError, EvaluationError
+from bayplan.cel.quantity import Quantity
+from bayplan.cel.selector import Device, Selector, versions
 
 DATA = Path(__file__).parent / "data"
 BY_HAND = DATA / "by_hand.txt"
@@ -74,7 +76,7 @@ def made_device(stored: dict[str, Any]) -> Device:
 def answer_of(expression: str, device: Device) -> dict[str, Any]:
     """What bayplan answers, in the form of an answer."""
     try:
-        selector = compile_selector(expression)
+        selector = Selector(expression)
     except CompileError as error:
         return {"compile": str(error)}
     try:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cel import Device, EvaluationError, compile_selector
+from bayplan.cel.errors import EvaluationError
+from bayplan.cel.selector import Device, Selector
 
 PLACES = st.sampled_from(["^", "$", "\\b", "\\B"])
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", "\\d", "\\w", "(?:a|b)", "(?:ab|a)", "(?i:A)"])
@@ -24,7 +25,7 @@ PATTERN = 'device.attributes["d"].pattern'
 
 def holds(expression, text, pattern=""):
     device = Device("d", {"text": text, "pattern": pattern})
-    return compile_selector(f"device.attributes['d'].text{expression}").matches(device)
+    return Selector(f"device.attributes['d'].text{expression}").matches(device)
 
 
 def python_pattern(pattern):
@@ -37,7 +38,7 @@ def test_what_is_found_first_is_what_pythons_engine_finds(pattern, text):
     found = python_pattern(pattern).search(text)
     assert holds(f".matches({PATTERN})", text, pattern) == (found is not None)
     device = Device("d", {"text": text, "pattern": pattern, "found": found.group() if found else ""})
-    assert compile_selector(f'{TEXT}.find({PATTERN}) == device.attributes["d"].found').matches(device)
+    assert Selector(f'{TEXT}.find({PATTERN}) == device.attributes["d"].found').matches(device)
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_all_matches_are_those_that_gos_package_finds(call, expected):
 )
 def test_nothing_is_found_within_a_character(text, pattern, expected):
     device = Device("d", {"text": text, "pattern": pattern, "found": expected})
-    assert compile_selector(f'{TEXT}.findAll({PATTERN}) == device.attributes["d"].found').matches(device)
+    assert Selector(f'{TEXT}.findAll({PATTERN}) == device.attributes["d"].found').matches(device)
     assert holds(f".matches({PATTERN})", text, pattern) == bool(expected)
 
 

@@ -5,7 +5,7 @@ import msgspec
 from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
 from bayplan.api.objects import Node
-from bayplan.cel import Selector
+from bayplan.cel.selector import Selector
 from bayplan.devices.allocated_state import AllocatedState
 from bayplan.devices.allocator import Allocator
 

@@ -23,7 +23,8 @@ from tests.devices.device_builders import (
 )
 
 from bayplan.api.meta_objects import ObjectMeta
-from bayplan.cel import CompileError, Selector
+from bayplan.cel.errors import CompileError
+from bayplan.cel.selector import Selector
 from bayplan.devices import device_selectors
 from bayplan.devices.device_selectors import attributes_read, compiled
 
@@ -186,11 +187,11 @@ def test_what_is_kept_of_long_expressions_has_a_bound():
 def test_an_expression_that_does_not_compile_is_compiled_once(monkeypatch):
     asked = []
 
-    def compile_selector(expression):
+    def refused(expression):
         asked.append(expression)
         raise CompileError("it is none")
 
-    monkeypatch.setattr(device_selectors, "compile_selector", compile_selector)
+    monkeypatch.setattr(device_selectors, "Selector", refused)
     for _ in range(3):
         with pytest.raises(CompileError, match="it is none"):
             compiled("compiled once: nothing")

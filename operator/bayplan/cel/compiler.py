@@ -1,20 +1,19 @@
 """Turns the tree of an expression into code, and says what of a device it reads."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
 from bayplan.cel import closures, list_library, operators, text_library
 from bayplan.cel.closures import FIRST_VARIABLE, Code, Constant, Frame
-from bayplan.cel.element_types import narrowed
 from bayplan.cel.errors import CompileError, EvaluationError, StoppedError
 from bayplan.cel.functions import DEFINITIONS, Definition
 from bayplan.cel.lexer import problem_at
 from bayplan.cel.library import CONVERSIONS
 from bayplan.cel.macros import ANY_NUMBER, MACROS
 from bayplan.cel.syntax import Call, Literal, Member, Name, Node
-from bayplan.cel.values import KINDS, Kind
+from bayplan.cel.values import KINDS, Kind, kind_of
 
 Path = tuple[str, ...]
 
@@ -32,6 +31,13 @@ _TYPES: Final = {name: Kind(name) for name in KINDS.values()}
 _NAMESPACES: Final = frozenset(["cel", "lists", "optional", "sets", "strings"])
 """What looks like the target of a call, but is the beginning of a function's name."""
 _OF_PATTERNS: Final = ("matches", "find", "findAll")
+
+_ANY: Final = "any"
+"""What has no type before it runs, such as an attribute."""
+_OPEN: Final = "open"
+"""A list of elements that may still turn out to be of any one type."""
+_KEEPING: Final = ((".slice", 2), (".distinct", 0), (".reverse", 0), (".flatten", 0), (".sort", 0), (".sortBy", 2))
+"""What gives elements of the list that it is called on, with the number of its arguments."""
 
 
 class Compiler:
@@ -124,7 +130,7 @@ class Compiler:
             raise self._undeclared(node, name.removeprefix("."))
         codes = self.codes(arguments)
         if definition.deep:
-            definition = narrowed(definition, arguments[0])
+            definition = _narrowed(definition, arguments[0])
         if definition.name in _OF_PATTERNS and isinstance(pattern := codes[1], Constant) and pattern.literal:
             self._check_pattern(node, definition, pattern)
             definition = replace(definition, complaint="", by_types={})
@@ -199,3 +205,66 @@ def _variable(place: int) -> Code:
         return value
 
     return run
+
+
+def _narrowed(definition: Definition, target: Node) -> Definition:
+    """Return the definition with the one signature that upstream has chosen for this target by its type, if it has.
+
+    Upstream chooses a function by the types of lists before it runs anything. It takes a list of which nothing says the
+    type for one of the first type that a function has. All else is chosen by the values themselves.
+    """
+    elements = _elements(target)
+    if elements in (None, _ANY):
+        return definition
+    chosen = [each for each in definition.overloads if elements in (_OPEN, each[0][len("list(") : -1])][:1]
+    return definition.only(chosen[0]) if chosen else definition
+
+
+def _elements(node: Node) -> str | None:
+    """The type of the elements of the list that `node` is, `_OPEN`, `_ANY`, or None where the values say it."""
+    if _is_any(node):
+        return _ANY
+    match node:
+        case Call("[]", ()):
+            return _OPEN
+        case Call("[]", (Literal() as first, *_)):
+            return kind_of(first.value)
+        case Call("_+_" | "_?_:_", (*_, one, other)):
+            found = _elements(one), _elements(other)
+            return _ANY if node.name == "_?_:_" and _ANY in found else _joined(*found)
+        case Call(name, (target, *rest)) if (name, len(rest)) in _KEEPING:
+            return _kept(name, _elements(target), rest)
+    return None
+
+
+def _kept(name: str, elements: str | None, arguments: Sequence[Node]) -> str | None:
+    if name == ".sort":
+        return "int" if elements == _OPEN else elements
+    return _OPEN if elements == _ANY and (name != ".sortBy" or _has_type(arguments[1])) else elements
+
+
+def _joined(left: str | None, right: str | None) -> str | None:
+    if left is None or right is None:
+        return None
+    known = {left, right} - {_ANY, _OPEN}
+    return min(known) if known else _OPEN if _OPEN in (left, right) else _ANY
+
+
+def _has_type(node: Node) -> bool:
+    """Whether upstream knows the type of an expression over the elements of what has none."""
+    match node:
+        case Call(("_+_" | "_-_" | "_*_" | "_/_" | "_%_" | "_?_:_") as name, arguments):
+            return any(map(_has_type, arguments[name == "_?_:_" :]))
+        case Call(name):
+            return name not in ("dyn", ".value", ".orValue")
+    return isinstance(node, Literal)
+
+
+def _is_any(node: Node) -> bool:
+    if isinstance(node, Call) and node.name in ("dyn", ".orValue"):
+        return node.name == "dyn" or (isinstance(node.args[0], Member) and _is_any(node.args[0]))
+    dotted = False
+    while isinstance(node, Member):
+        dotted |= node.dotted
+        node = node.target
+    return dotted and isinstance(node, Name)

@@ -48,11 +48,14 @@ class Device:
 
 
 class Selector:
-    """A compiled expression.
+    """A compiled expression; there is no I/O, and time is linear in its length.
 
     `paths` has what it reads of a device: `("attributes", domain, name)`, `("capacity", domain, name)`, `("driver",)`
     and `("allowMultipleAllocations",)`. It is None when names are worked out or gone through, so that any may be read.
     Devices that agree in what stands there get the same answer.
+
+    Raises:
+        CompileError: It is none; the message is upstream's where that is known.
     """
 
     __slots__ = ("_code", "_variables", "expression", "paths")
@@ -81,15 +84,6 @@ class Selector:
         kind = kind_of(value)
         why = _UNCONVERTED.get(kind, f"type conversion error from '{kind.removeprefix('kubernetes.')}' to 'bool'")
         raise EvaluationError(f"CEL result of type {kind} could not be converted to bool: {why}")
-
-
-def compile_selector(expression: str) -> Selector:
-    """Return the selector that `expression` is; there is no I/O, and time is linear in its length.
-
-    Raises:
-        CompileError: It is none; the message is upstream's where that is known.
-    """
-    return Selector(expression)
 
 
 def versions(texts: list[str], attribute: str) -> list[Semver]:

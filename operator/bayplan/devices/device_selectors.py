@@ -3,7 +3,9 @@
 from typing import Any, Final
 
 from bayplan.api.device_objects import DeviceAttribute
-from bayplan.cel import CompileError, Device, EvaluationError, Quantity, Selector, compile_selector, versions
+from bayplan.cel.errors import CompileError, EvaluationError
+from bayplan.cel.quantity import Quantity
+from bayplan.cel.selector import Device, Selector, versions
 from bayplan.devices.offers import Offer, Reads
 
 _MOST_LETTERS: Final = 2**18
@@ -28,7 +30,7 @@ class _Selectors:
         found = self._known.get(expression)
         if found is None:
             try:
-                found = compile_selector(expression)
+                found = Selector(expression)
             except CompileError as error:
                 found = str(error)
             if self._letters + len(expression) > _MOST_LETTERS:

@@ -17,7 +17,8 @@ from bayplan.api.device_objects import (
 )
 from bayplan.api.objects import Taint
 from bayplan.api.quantity import exact_nano
-from bayplan.cel import EvaluationError, versions
+from bayplan.cel.errors import EvaluationError
+from bayplan.cel.selector import versions
 from bayplan.devices.allocated_state import PoolId
 
 Reads = frozenset[str] | None

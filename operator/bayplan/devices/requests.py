@@ -11,7 +11,7 @@ from bayplan.api.claim_objects import DeviceConstraint, ExactDeviceRequest, Reso
 from bayplan.api.device_objects import DeviceClass, DeviceSelector
 from bayplan.api.meta_objects import key_of
 from bayplan.api.tolerations import tolerates
-from bayplan.cel import CompileError, EvaluationError
+from bayplan.cel.errors import CompileError, EvaluationError
 from bayplan.devices.capacity import Want
 from bayplan.devices.device_selectors import attributes_read, compiled, view_of
 from bayplan.devices.offers import Offer, Reads, attribute_of
