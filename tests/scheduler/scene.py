@@ -29,6 +29,7 @@ class HeldDispatcher:
 
     def __init__(self):
         self.jobs = []
+        self.of_many = []
         self.patches = []
         self.nominations = []
         self.takes_nominations = True
@@ -37,8 +38,9 @@ class HeldDispatcher:
     def takes(self, namespace):
         return True
 
-    def submit(self, uid, namespace, job, priority=0):
+    def submit(self, uid, namespace, job, priority=0, *, of_many=False):
         self.jobs.append(job)
+        self.of_many += [uid] * of_many
 
     def patch(self, uid, call, ended, **options):
         status = json.loads(call.body)["status"]

@@ -83,6 +83,15 @@ async def test_a_gang_that_fits_is_bound_whole_in_one_turn(scene):
     assert scene.statuses == [RoundStatus.SCHEDULED]
 
 
+async def test_binds_of_a_gang_are_told_from_those_that_need_not_wait_for_them(scene):
+    scene.node(cpu="5")
+    scene.pod("single")
+    scene.round()
+    scene.step()
+    assert len(scene.dispatcher.jobs) == 5
+    assert sorted(scene.dispatcher.of_many) == list(WORKERS)
+
+
 async def test_a_gang_that_does_not_fit_binds_nothing_and_each_member_is_told_why(scene):
     scene.node(cpu="2")
     scene.round()

@@ -24,7 +24,7 @@ class Running:
         self.task = asyncio.create_task(self.scene.scheduler.run())
         return self
 
-    def _submit(self, uid, namespace, job, priority):
+    def _submit(self, uid, namespace, job, priority, **options):
         self.tasks.append(asyncio.create_task(job(nullcontext())))
 
     async def __aexit__(self, *_):

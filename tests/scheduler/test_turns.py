@@ -152,6 +152,24 @@ async def test_a_namespace_with_very_many_calls_takes_turns_with_those_that_come
     await calls.turns.stop()
 
 
+async def test_a_call_does_not_wait_for_all_of_many_that_came_at_once_nor_these_for_all_others():
+    calls = Calls(size=1)
+    begun = []
+
+    def ask(name, times, rank=0, *, of_many):
+        for number in range(times):
+            turn = Turn(calls.turns, "ns", (-rank, of_many))
+            calls.turns.ask(turn, lambda turn=turn, number=number: begun.append((f"{name}{number}", turn)))
+
+    ask("gang", 4, of_many=True)
+    ask("pod", 3, of_many=False)
+    ask("critical", 2, 1, of_many=True)
+    for number in range(9):
+        begun[number][1].leave()
+    order = ["gang0", "critical0", "critical1", "pod0", "gang1", "pod1", "gang2", "pod2", "gang3"]
+    assert [name for name, _ in begun] == order
+
+
 async def test_nothing_is_held_between_two_requests_of_a_call():
     calls = Calls(size=1)
     asleep = asyncio.Event()
@@ -203,7 +221,9 @@ async def test_a_stop_ends_what_waits_and_what_is_under_way():
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["call", "hang", "refuse", "heal", "answer", "pass"]), st.integers(0, 3), st.integers(0, 2)
+        st.sampled_from(["call", "many", "hang", "refuse", "heal", "answer", "pass"]),
+        st.integers(0, 3),
+        st.integers(0, 2),
     ),
     max_size=40,
 )
@@ -216,9 +236,9 @@ def test_whatever_hangs_the_share_is_kept_and_all_is_done_in_the_end(steps):
         calls, asked = Calls(size=3), 0
         for kind, number, rank in steps:
             name = f"n{number}"
-            if kind == "call":
+            if kind in {"call", "many"}:
                 asked += 1 + number
-                calls.call(name, 1 + number, rank)
+                calls.call(name, 1 + number, rank, of_many=kind == "many")
             elif kind == "hang":
                 calls.hangs.add(name)
             elif kind == "refuse":

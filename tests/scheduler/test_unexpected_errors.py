@@ -48,7 +48,7 @@ class Injected(Scene):
         self.bound, self.jobs = [], []
         self.framework.post_binds = [Hook(name="Told", post_bind=lambda pod, _: self.bound.append(pod.uid))]
         self.framework.reserves = [Hook(name="Takes", reserve=lambda *_: SUCCESS, unreserve=lambda *_: None)]
-        self.dispatcher.submit = lambda uid, namespace, job, priority: self._start(partial(job, nullcontext()))
+        self.dispatcher.submit = lambda uid, namespace, job, *_, **__: self._start(partial(job, nullcontext()))
         self.dispatcher.preempt = self._start
         self.dispatcher.request = self._no_answer
 

@@ -18,9 +18,9 @@ class Calls:
         self.done = []
         self.answer = asyncio.Event()
 
-    def call(self, namespace, times=1, rank=0):
+    def call(self, namespace, times=1, rank=0, **options):
         for _ in range(times):
-            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank)
+            self.turns.start(namespace, lambda turn: self._perform(namespace, rank, turn), rank, **options)
 
     async def _perform(self, namespace, rank, turn):
         async with turn:

@@ -155,7 +155,8 @@ class BindingCycle:
     def _submit(self, reserved: Reserved) -> None:
         pod = reserved.pod
         if self.dispatcher.takes(pod.namespace):
-            self.dispatcher.submit(pod.uid, pod.namespace, partial(self._bind, reserved), pod.priority)
+            of_many, bind = self.queue.group_of(pod) is not None, partial(self._bind, reserved)
+            self.dispatcher.submit(pod.uid, pod.namespace, bind, pod.priority, of_many=of_many)
         elif self._take(reserved):
             self._bind_failed(reserved, "too many binds of the namespace wait for an answer of the API server")
             self.queue.wake()

@@ -206,12 +206,12 @@ class Dispatcher:
         most = MAX_HELD_BINDS if is_held else MAX_WAITING_BINDS
         return self._binds.waiting_in(namespace) < most and not (is_held and self._binds.held >= MAX_WAITING_BINDS)
 
-    def submit(self, uid: str, namespace: str, job: Job, priority: int = 0) -> None:
-        """Run the bind of a pod as soon as it has its turn and no patch of the pod is on its way.
+    def submit(self, uid: str, namespace: str, job: Job, priority: int = 0, *, of_many: bool = False) -> None:
+        """Run the bind of a pod, perhaps one of a gang, as soon as it has its turn and no patch of it is on its way.
 
         Patches of the pod that wait are dropped, as told to those who asked for them.
         """
-        self._patches.make_way(uid, partial(self._binds.start, namespace, job, priority))
+        self._patches.make_way(uid, partial(self._binds.start, namespace, job, priority, of_many=of_many))
 
     def preempt(self, job: Callable[[], Awaitable[object]], namespace: str = "", priority: int = 0) -> None:
         """Make room for a pod of the namespace, beside all else, in its turn; so has each of its requests."""

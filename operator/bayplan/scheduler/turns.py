@@ -23,12 +23,12 @@ class Turn:
     leaves, which the client's rate limit may hold up after the turn began: from then on it is measured.
     """
 
-    __slots__ = ("_turns", "begin", "entry", "is_late", "is_slow", "lane", "namespace", "rank", "refused", "sent_at")
+    __slots__ = ("_turns", "begin", "entry", "is_late", "is_slow", "lane", "namespace", "order", "refused", "sent_at")
 
-    def __init__(self, turns: "Turns", namespace: str, rank: int) -> None:
+    def __init__(self, turns: "Turns", namespace: str, order: tuple[int, bool]) -> None:
         self._turns = turns
         self.namespace = namespace
-        self.rank = rank
+        self.order = order  # -rank, and whether it is one of many.
         self.lane: _Lane | None = None
         """Where it waits or is under way; None while it does neither."""
         self.begin: Callable[[], None] | None = None
@@ -72,14 +72,14 @@ class Turn:
         self._turns.leave(self)
 
 
-_Entry = tuple[int, int, Turn]
-"""A call that waits: -rank, a number of its own, and its turn."""
+_Entry = tuple[int, bool, int, Turn]
+"""A call that waits: -rank, whether it is one of many, a number of its own, and its turn."""
 
 
 class _Lane:
-    """The calls of one namespace; `waiting` is sorted, and its first one goes first."""
+    """The calls of one namespace; `waiting` is sorted, and its first one has the highest rank."""
 
-    __slots__ = ("is_held", "last", "late", "namespace", "offered", "refused", "under_way", "waiting")
+    __slots__ = ("is_held", "last", "late", "namespace", "of_many", "offered", "refused", "under_way", "waiting")
 
     def __init__(self, namespace: str, last: int) -> None:
         self.namespace = namespace
@@ -91,6 +91,8 @@ class _Lane:
         """Whether a call took long and none was answered soon since, or one takes long now."""
         self.refused = False
         """Whether admission refused the last call that it saw, as far as answers say."""
+        self.of_many = False
+        """Whether the last call that began is one of many."""
         self.last = last
         """The number of the last call that began: whose is smallest goes first."""
         self.offered: _Offer | None = None
@@ -99,6 +101,14 @@ class _Lane:
     def share_of(self, limit: int) -> int:
         """How many of so many calls may be of this namespace."""
         return limit // 12 if self.refused else limit // 3 if self.is_held else limit * 2 // 3
+
+    def pop(self) -> Turn:
+        """Take out the next call: of those of the highest rank one of many, and one of the others, in turn."""
+        negative, _, _, first = self.waiting[0]
+        at = bisect_left(self.waiting, (negative, not self.of_many, 0, first))
+        is_other = at < len(self.waiting) and self.waiting[at][0] == negative
+        _, self.of_many, _, turn = self.waiting.pop(at if is_other else 0)
+        return turn
 
 
 _Offer = tuple[int, int, _Lane]
@@ -110,11 +120,11 @@ class Turns:
 
     At most `limit(rank)` calls are under way that left less than `slow_seconds` ago, `size` unless it is given, and at
     most two thirds of them in one namespace, a twelfth while admission refuses its calls. The highest rank goes first,
-    then the namespace whose last turn is the longest ago. A call that takes longer counts no more. Its namespace is
-    held until none takes longer and one is answered in less time: it begins a call only while a third of `size` are
-    under way, and all held namespaces together have `size`, whatever their ranks. So what hangs for one namespace
-    leaves the others their room. However many namespaces hang, twice `size` calls are under way. A higher rank has no
-    smaller `limit`.
+    then the namespace whose last turn is the longest ago, and in it one `of_many` and one of the others in turn. A call
+    that takes longer counts no more. Its namespace is held until none takes longer and one is answered in less time: it
+    begins a call only while a third of `size` are under way, and all held namespaces together have `size`, whatever
+    their ranks. So what hangs for one namespace leaves the others their room. However many namespaces hang, twice
+    `size` calls are under way. A higher rank has no smaller `limit`.
 
     `freed` is called whenever a call ended or makes room, `broken` when somebody else ended the task of a call.
     """
@@ -171,14 +181,16 @@ class Turns:
 
     def turn(self, namespace: str, rank: int = 0) -> Turn:
         """Return a place for a call that somebody else's task makes."""
-        return Turn(self, namespace, rank)
+        return Turn(self, namespace, (-rank, False))
 
-    def start(self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0) -> Turn:
+    def start(
+        self, namespace: str, job: Callable[[Turn], Awaitable[object]], rank: int = 0, *, of_many: bool = False
+    ) -> Turn:
         """Run a job in a task of its own as soon as it may send its first request; one that raises is logged.
 
         Whoever leaves the turn before it began has the job forgotten.
         """
-        turn = Turn(self, namespace, rank)
+        turn = Turn(self, namespace, (-rank, of_many))
         self.ask(turn, lambda: self._tasks.start(lambda: job(turn), turn.leave))
         return turn
 
@@ -197,7 +209,7 @@ class Turns:
             lane = self._lanes[turn.namespace] = _Lane(turn.namespace, next(self._numbers))
         self._idle.pop(turn.namespace, None)
         turn.lane, turn.begin = lane, begin
-        turn.entry = (-turn.rank, next(self._numbers), turn)
+        turn.entry = (*turn.order, next(self._numbers), turn)
         insort(lane.waiting, turn.entry)
         self._count(lane, 1)
         self._offer(lane)
@@ -261,7 +273,7 @@ class Turns:
                 # Else the end of a call of its own offers it again.
 
     def _start(self, lane: _Lane) -> None:
-        turn = lane.waiting.pop(0)[-1]
+        turn = lane.pop()
         # It names the turn itself: thousands of such cycles waited for the collector.
         del turn.entry
         self._count(lane, -1)
