@@ -2,8 +2,8 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.devices.device_builders import make_gpus
-from tests.plugins.dynamic_resources.device_scene import claim, claiming, perform, scene
+from tests.devices.device_builders import exactly, make_gpus
+from tests.plugins.dynamic_resources.device_scene import TIME, ClaimServer, claim, claiming, perform, scene
 
 from bayplan.api.claim_objects import AllocatedDeviceStatus
 from bayplan.api.objects import Condition
@@ -49,6 +49,34 @@ def test_a_claim_that_another_pod_uses_keeps_a_device_that_was_given_away_twice(
     world, server = scene(claim(devices=["gpu-0"], node="n2", time="2026-01-02T00:00:00Z", version="90", users=["o"]))
     rival(server, version="80")
     assert perform(world.reserve(claiming("c")), server) == ("done", [])
+
+
+def late_write(server, device):
+    """What a scheduler that was killed sent for the same pod arrives."""
+    written = ClaimServer(None, claim("c", devices=[device], node="n2", time=TIME, users=["p"])).claims["c"]
+    server.change("c", {"status": written["status"]})
+
+
+def test_a_claim_that_a_late_write_gave_the_pod_other_devices_is_not_bound_with_them():
+    world, server = scene()
+    pod = claiming("c")
+    exchange = world.reserve(pod)
+    late_write(server, "gpu-1")
+    assert perform(exchange, server)[0] == "claim ns/c got allocated elsewhere in the meantime"
+    world.unreserve(pod)
+    assert perform(world.reserve(pod), server) == ("done", [])
+    assert [each.device for each in server.stored().status.allocation.devices.results] == ["gpu-1"]
+
+
+def test_a_claim_that_a_late_write_gave_the_devices_that_were_found_is_taken_as_ours():
+    world, server = scene()
+    exchange = world.reserve(claiming("c"))
+    late_write(server, "gpu-0")
+    assert perform(exchange, server) == ("done", [])
+    assert server.calls == []
+    world.claims.delete("ns/c")
+    world.add(claim("d", exactly("r", 2)))
+    assert world.outcome(claiming("d", name="q")) == "n2", "nothing counts as about to be written any more"
 
 
 def test_a_watch_that_does_not_show_what_was_written_fails_the_bind():

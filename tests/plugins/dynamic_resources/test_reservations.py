@@ -120,35 +120,6 @@ def test_a_claim_that_became_another_meanwhile_fails_the_bind_and_gives_its_devi
     assert world.outcome(claiming("d")) == "n2"
 
 
-def late_write(server, device):
-    """What a scheduler that was killed sent for the same pod arrives."""
-    other = claim("c", devices=[device], node="n2", time=TIME)
-    users = [{"resource": "pods", "name": "p", "uid": "p"}]
-    server.change("c", {"status": {"allocation": server_form(other), "reservedFor": users}})
-
-
-def test_a_claim_that_a_late_write_gave_the_pod_other_devices_is_not_bound_with_them():
-    world, server = scene()
-    pod = claiming("c")
-    exchange = world.reserve(pod)
-    late_write(server, "gpu-1")
-    assert perform(exchange, server)[0] == "claim ns/c got allocated elsewhere in the meantime"
-    world.unreserve(pod)
-    assert perform(world.reserve(pod), server) == ("done", [])
-    assert [each.device for each in server.stored().status.allocation.devices.results] == ["gpu-1"]
-
-
-def test_a_claim_that_a_late_write_gave_the_devices_that_were_found_is_taken_as_ours():
-    world, server = scene()
-    exchange = world.reserve(claiming("c"))
-    late_write(server, "gpu-0")
-    assert perform(exchange, server) == ("done", [])
-    assert server.calls == []
-    world.claims.delete("ns/c")
-    world.add(claim("d", exactly("r", 2)))
-    assert world.outcome(claiming("d", name="q")) == "n2", "nothing counts as about to be written any more"
-
-
 @pytest.mark.parametrize("kind", [DeviceClass, ResourceSlice, DeviceTaintRule])
 @pytest.mark.parametrize("number", [1, 2])
 def test_what_devices_were_found_by_may_go_before_they_are_written(kind, number):
