@@ -82,6 +82,14 @@ def test_every_selector_of_a_query_follows_the_variables(expression):
     assert expression.count("{" + TARGETS_CHOSEN) == len(METRIC.findall(expression))
 
 
+def test_what_an_alert_goes_by_is_on_a_panel():
+    rules = (ROOT / "manifests/components/monitoring/prometheus-rule.yaml").read_text()
+    asked = {name for name in METRIC.findall(rules) if name.startswith("bayplan_")}
+    shown = {name for expression in EXPRESSIONS for name in METRIC.findall(expression)}
+    # What is compared only when somebody asks has no course.
+    assert asked - shown == {"bayplan_cache_differences"}
+
+
 def test_each_variable_offers_what_the_ones_before_it_leave():
     variables = DASHBOARD["templating"]["list"]
     assert [variable["name"] for variable in variables] == ["datasource", "cluster", "namespace", "job", "instance"]
