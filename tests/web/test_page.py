@@ -1,14 +1,11 @@
 """The page in a real Chromium: what a person sees, reaches by keyboard, and is never harmed by."""
 
-import os
-from pathlib import Path
 from queue import Queue
 from types import SimpleNamespace
 
 import pytest
 from tests.web.answering import SaysEverywhere
 from tests.web.clusters import node, pod
-from tests.web.pictures import MOST_BYTES, Pictures
 
 from bayplan.web.serve import opener
 
@@ -45,11 +42,6 @@ LIGHT = """(name) => {
   state.className = name;
   return getComputedStyle(state, "::before").backgroundColor;
 }"""
-
-
-@pytest.fixture
-def pictures(tmp_path):
-    return Pictures(Path(os.environ.get("BAYPLAN_PICTURES", tmp_path)))
 
 
 def test_a_glance_tells_what_is_full_what_could_be_emptied_and_why_pods_wait(tab, mixed):
@@ -340,26 +332,3 @@ def test_the_file_that_a_browser_is_started_with_leads_it_to_the_page(chromium, 
         page.goto(file)
         page.wait_for_selector("#map[data-drawn]", timeout=180_000)
         assert page.url == server.address.partition("?")[0]
-
-
-@pytest.mark.parametrize(
-    ("name", "settings"),
-    [
-        ("web", {"viewport": {"width": 1280, "height": 800}, "color_scheme": "light"}),
-        ("web-dark", {"viewport": {"width": 1280, "height": 800}, "color_scheme": "dark"}),
-        ("web-phone", {"viewport": {"width": 390, "height": 844}, "color_scheme": "light"}),
-    ],
-)
-def test_the_pictures_of_the_documents_are_made_of_it(tab, mixed, pictures, name, settings):
-    page = tab(mixed, **settings).page
-    page.wait_for_selector("#state.done")
-    page.wait_for_selector("#history canvas")
-    assert 20_000 < pictures.take(page, name) < MOST_BYTES
-
-
-def test_the_picture_of_a_pods_explanation_is_made_of_it(tab, mixed, pictures):
-    page = tab(mixed).page
-    page.wait_for_selector("#state.done")
-    page.get_by_role("button", name="batch/report-8", exact=True).first.click()
-    page.wait_for_selector("#detail .help")
-    assert 20_000 < pictures.take(page, "web-pod") < MOST_BYTES
