@@ -7,7 +7,7 @@ from tests.scheduler.scene import Scene
 from bayplan.config.load import default_configuration
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import KnownClasses
-from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
+from bayplan.plugins.dynamic_resources.claim_cache import StrandedDevices
 
 
 class LiveScene(Scene):

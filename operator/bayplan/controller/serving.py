@@ -20,7 +20,7 @@ from bayplan.controller.reload import ConfigurationReload
 from bayplan.controller.watches import Watches
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import PriorityClassList
-from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
+from bayplan.plugins.dynamic_resources.claim_cache import StrandedDevices
 from bayplan.scheduler.cache_debugger import CacheDebugger
 from bayplan.scheduler.scheduler import Scheduler
 from bayplan.server.access import ClusterAuthorities, Security

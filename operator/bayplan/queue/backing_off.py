@@ -36,6 +36,8 @@ class BackingOffPods:
     kind_of: Callable[[QueuedEntity], Hashable]
     step: int = sys.maxsize
     is_searching: bool = field(init=False, default=False)
+    last_news: int = field(init=False, default=0)
+    """The number of the last news."""
     _all: KeyedHeap = field(init=False, default_factory=KeyedHeap)
     _candidates: KeyedHeap = field(init=False, default_factory=KeyedHeap)
     _parked: dict[Hashable, KeyedHeap] = field(init=False, default_factory=dict)
@@ -43,7 +45,6 @@ class BackingOffPods:
     _keys: dict[str, SortKey] = field(init=False, default_factory=dict)
     _kinds: dict[Hashable, _Kind] = field(init=False, default_factory=dict)
     _rejected_as: dict[str, _Kind] = field(init=False, default_factory=dict)
-    _news: int = field(init=False, default=0)
     _is_stale: bool = field(init=False, default=False)
 
     def __len__(self) -> int:
@@ -97,7 +98,7 @@ class BackingOffPods:
         kind = self._kinds.get(key)
         if kind is None:
             kind = self._kinds[key] = _Kind(key)
-        kind.news = self._news
+        kind.news = self.last_news
         before = self._rejected_as.get(queued.uid)
         if before is not kind:
             kind.pods += 1
@@ -111,19 +112,14 @@ class BackingOffPods:
         if kind is not None:
             self._release_kind(kind)
 
-    @property
-    def last_news(self) -> int:
-        """The number of the last news."""
-        return self._news
-
     def news(self) -> None:
         """Have one pod of each kind tried again: something happened."""
-        self._news += 1
+        self.last_news += 1
         self._is_stale = bool(self._parked)
 
     def _was_rejected(self, key: Hashable) -> bool:
         kind = self._kinds.get(key)
-        return kind is not None and kind.news == self._news
+        return kind is not None and kind.news == self.last_news
 
     def _release_kind(self, kind: _Kind) -> None:
         kind.pods -= 1

@@ -11,8 +11,8 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.explain.explain import Explainer
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.trace import Trace, trace_of
+from bayplan.plugins.dynamic_resources.claim_cache import StrandedDevices
 from bayplan.plugins.dynamic_resources.dynamic_resources import DynamicResources
-from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
 from bayplan.plugins.extended_resources import ExtendedResources
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.queue.queued_pod_group import GANG_SCHEDULING

@@ -12,7 +12,7 @@ from bayplan.client.scheduler_client import SchedulerClient
 from bayplan.config.types import SchedulerConfiguration
 from bayplan.live.inspector import LiveInspector
 from bayplan.live.simulation import always
-from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
+from bayplan.plugins.dynamic_resources.claim_cache import StrandedDevices
 from bayplan.scheduler.decision import Placement
 from bayplan.scheduler.recent_decisions import RecentDecisions
 from bayplan.simulate.cluster_objects import ClusterObjects
@@ -139,12 +139,7 @@ class SnapshotSource:
             read_classes=always(objects.priority_classes),
             stranded_devices=StrandedDevices(self._simulator.cache.listers).by_driver,
         )
-        self._page = {"mode": "snapshot", "title": name, "skipped": len(objects.skipped)}
-
-    @property
-    def page(self) -> dict[str, Any]:
-        """What the page says it shows."""
-        return self._page
+        self.page: dict[str, Any] = {"mode": "snapshot", "title": name, "skipped": len(objects.skipped)}
 
     def outcome(self, config: str) -> ComparedCluster:
         """Return what the simulation made of the cluster so far, by the configuration called `config`."""

@@ -10,7 +10,7 @@ from tests.plugins.dynamic_resources.device_scene import DeviceWorld, claim
 
 from bayplan.api.device_objects import ResourceSlice
 from bayplan.config.load import default_configuration
-from bayplan.plugins.dynamic_resources.stranded_devices import StrandedDevices
+from bayplan.plugins.dynamic_resources.claim_cache import StrandedDevices
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.simulator import Simulator
 from bayplan.simulate.tables import Printer, print_summary

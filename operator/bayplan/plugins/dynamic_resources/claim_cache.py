@@ -1,5 +1,6 @@
 """Claims, and which devices they have, as decisions under way will leave them (upstream: dra_manager.go)."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
@@ -8,8 +9,10 @@ from bayplan.api.meta_objects import is_later_version, key_of
 from bayplan.cache.group_members import PodGroupKey
 from bayplan.cache.inverted_index import InvertedIndex
 from bayplan.cache.listers import Listers
-from bayplan.devices.allocated_state import AllocatedState
+from bayplan.devices.allocated_state import AllocatedState, PoolId
 from bayplan.devices.allocator import Allocator
+from bayplan.devices.packing import WHOLE, left_in_part
+from bayplan.devices.pools import Pool
 from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 
 Device = tuple[str, str, str]
@@ -185,3 +188,28 @@ def _shows(claim: ResourceClaim | None, written: ResourceClaim) -> bool:
 
 def _time(claim: ResourceClaim) -> str:
     return (claim.status.allocation and claim.status.allocation.allocation_timestamp) or ""
+
+
+class StrandedDevices:
+    """Adds up by driver what is left of devices that are taken in part; metrics and simulations tell of it.
+
+    A counter set counts as one device. Pools of which nothing changed are not looked at again; what is kept is bounded
+    by the pools there are.
+    """
+
+    def __init__(self, listers: Listers) -> None:
+        self._cache = listers.shared(ClaimCache)
+        self._known: dict[PoolId, tuple[int, Pool, int]] = {}
+
+    def by_driver(self) -> dict[str, float]:
+        """Return it in devices; a driver of which nothing is taken in part has 0."""
+        index, state = self._cache.allocator().index, self._cache.state
+        known, left = self._known, Counter[str]()
+        self._known = {}
+        for pool in index.whole_pools():
+            version, before = state.version(pool.id), known.get(pool.id)
+            if before is None or before[:2] != (version, pool):
+                before = version, pool, left_in_part(pool, state)
+            self._known[pool.id] = before
+            left[pool.id[0]] += before[2]
+        return {driver: amount / WHOLE for driver, amount in sorted(left.items())}
