@@ -23,7 +23,6 @@ from tests.live.live_scene import LiveScene, pod_body
 
 from bayplan.controller.app import COLLECTION_THRESHOLDS
 from bayplan.live.inspector import AnswerThread
-from bayplan.scheduler.recent_decisions import RecentDecisions
 
 _ROW = "{:24}{:>10}{:>10}{:>12}{:>14}{:>12}\n"
 _HEADER = ("asked", "copy ms", "work ms", "answer ms", "wait p99 ms", "longest ms")
@@ -58,13 +57,6 @@ class _Measured(AnswerThread):
             return told
 
         return await super().answer(copied, worked)
-
-
-class _NothingNoted(RecentDecisions):
-    """Takes no note."""
-
-    def placed(self, *_: object) -> None:
-        """Forget it at once."""
 
 
 def _scene(nodes: int, pods_a_node: int, pending: int) -> Any:  # noqa: ANN401 - tests are not typed
@@ -132,17 +124,21 @@ async def _measure(scene: Any, question: Question | None, seconds: float) -> Seq
     return [*middle, waits[int(len(waits) * 0.99)], waits[-1]]
 
 
+def _forget(*_: object) -> None:
+    """Take no note of a decision."""
+
+
 def _noted(scene: Any, decisions: int) -> tuple[float, float]:  # noqa: ANN401 - as above
     """CPU microseconds of a decision without a note, and what a note adds: medians over turns."""
-    noting = scene.scheduler.decisions
+    decisions_of_late, note = scene.scheduler.decisions, scene.scheduler.decisions.placed
     taken: tuple[list[float], list[float]] = [], []
     for turn in range(decisions // _TURN):
-        scene.scheduler.decisions = noting if turn % 2 else _NothingNoted()
+        decisions_of_late.placed = note if turn % 2 else _forget
         began = time.thread_time()
         for _ in range(_TURN):
             scene.scheduler.schedule_one()
         taken[turn % 2].append((time.thread_time() - began) / _TURN * 1e6)
-    scene.scheduler.decisions = noting
+    decisions_of_late.placed = note
     return statistics.median(taken[0]), statistics.median(b - a for a, b in zip(*taken, strict=False))
 
 
