@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bayplan.cel.errors import CompileError, EvaluationError
-from bayplan.cel.quantity import Quantity
+from bayplan.cel.kubernetes_types import Quantity
 from bayplan.cel.selector import Device, Selector, versions
 
 DATA = Path(__file__).parent / "data"

@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from bayplan.cel.errors import CompileError, EvaluationError
+from bayplan.cel.kubernetes_types import Quantity
 from bayplan.cel.parser import DEEPEST, LONGEST
-from bayplan.cel.quantity import Quantity
 from bayplan.cel.selector import Device, Selector
 
 MODEL = 'device.attributes["gpu.example.com"].model'

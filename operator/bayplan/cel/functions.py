@@ -5,8 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
 from bayplan.cel.errors import EvaluationError, no_overload
-from bayplan.cel.quantity import Quantity
-from bayplan.cel.semver import Semver
+from bayplan.cel.kubernetes_types import Quantity, Semver
 from bayplan.cel.values import KINDS, Option, kind_of
 
 Function: TypeAlias = Callable[..., Any]

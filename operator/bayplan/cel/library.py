@@ -8,8 +8,7 @@ from typing import Any, Final
 from bayplan.api.quantity import INT64_MAX, INT64_MIN, parse_int64
 from bayplan.cel.errors import EvaluationError
 from bayplan.cel.functions import define
-from bayplan.cel.quantity import Quantity
-from bayplan.cel.semver import Semver
+from bayplan.cel.kubernetes_types import Quantity, Semver
 from bayplan.cel.values import NONE, NOTHING, Kind, Option, Uint, kind_of, shown, uint_of
 
 CONVERSIONS: Final = frozenset(["bool", "bytes", "double", "dyn", "int", "string", "type", "uint"])

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from bayplan.cel.closures import Code, Constant, Frame, Loop, call
 from bayplan.cel.errors import EvaluationError, StoppedError, no_overload
 from bayplan.cel.functions import DEFINITIONS
-from bayplan.cel.semver import Semver
+from bayplan.cel.kubernetes_types import Semver
 from bayplan.cel.syntax import Call, Member, Name
 from bayplan.cel.values import MAPS, NONE, NOTHING, NUMBERS, Option, contains, key_of, kind_of, shown, sized
 

@@ -5,9 +5,8 @@ from typing import Any, Final
 from bayplan.cel.closures import FIRST_VARIABLE
 from bayplan.cel.compiler import Compiler
 from bayplan.cel.errors import EvaluationError, StoppedError
+from bayplan.cel.kubernetes_types import Quantity, Semver
 from bayplan.cel.parser import parse
-from bayplan.cel.quantity import Quantity
-from bayplan.cel.semver import Semver
 from bayplan.cel.values import Domains, kind_of
 
 MOST_STEPS: Final = 1_000_000

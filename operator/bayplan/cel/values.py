@@ -11,8 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from bayplan.cel.errors import TOO_LONG, EvaluationError, StoppedError, no_overload
-from bayplan.cel.quantity import Quantity
-from bayplan.cel.semver import Semver
+from bayplan.cel.kubernetes_types import Quantity, Semver
 
 _LEAST_POWER: Final = -4
 _MOST_POWER: Final = 5

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from bayplan.api.device_objects import DeviceAttribute
 from bayplan.cel.errors import CompileError, EvaluationError
-from bayplan.cel.quantity import Quantity
+from bayplan.cel.kubernetes_types import Quantity
 from bayplan.cel.selector import Device, Selector, versions
 from bayplan.devices.offers import Offer, Reads
 
