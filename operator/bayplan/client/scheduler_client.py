@@ -95,7 +95,7 @@ class SchedulerClient:
             said = str(error) or type(error).__name__
             raise NotReachedError(f"the scheduler at {self.url} does not answer: {said}") from error
         if response.status != HTTPStatus.OK:
-            raise RefusedError(response.status, _refusal(response.status, path, read))
+            raise RefusedError(response.status, _refusal(response.status, read))
         try:
             answer = msgspec.json.decode(read)
         except DECODE_ERRORS:
@@ -116,7 +116,7 @@ async def _body(response: aiohttp.ClientResponse) -> bytes:
     return bytes(read)
 
 
-def _refusal(status: int, path: str, body: bytes) -> str:
+def _refusal(status: int, body: bytes) -> str:
     if status == HTTPStatus.UNAUTHORIZED:
         return (
             "401 Unauthorized: the scheduler does not know who asks; the token is none of its cluster, or has expired"

@@ -21,6 +21,7 @@ _FIT: Final = "NodeResourcesFit"
 _SPREAD: Final = "PodTopologySpread"
 _SCARCE_WEIGHT: Final = 5
 """As docs/configuration.md has it in its example."""
+_UNSPREADING: Final = PodTopologySpreadArgs(defaulting_type=PodTopologySpreadDefaulting.LIST)
 
 
 def strategy(patient: Patient) -> Iterator[Finding]:
@@ -92,15 +93,11 @@ def _weighing(name: str, profile: Profile) -> Profile:
 
 def _spreads_by_default(profile: Profile) -> bool:
     args = profile.plugin_config.get(_SPREAD)
-    return isinstance(args, PodTopologySpreadArgs) and args != _unspreading()
-
-
-def _unspreading() -> PodTopologySpreadArgs:
-    return PodTopologySpreadArgs(defaulting_type=PodTopologySpreadDefaulting.LIST)
+    return isinstance(args, PodTopologySpreadArgs) and args != _UNSPREADING
 
 
 def _unspread(profile: Profile) -> Profile:
-    return profile.with_args(_SPREAD, _unspreading())
+    return profile.with_args(_SPREAD, _UNSPREADING)
 
 
 def _without(name: str, profile: Profile) -> Profile:

@@ -153,7 +153,7 @@ class Reservations:
             if reserved.special is not None:
                 written.append((yield from self._bind_special(reserved, reserved.special, pod)))
             yield from self._make_sure(written, found)
-            yield from self._wait_for_devices(reserved, pod, node_name)
+            yield from self._wait_for_devices(reserved, node_name)
         finally:
             reserved.is_under_way = False
             if reserved.has_ended:
@@ -198,7 +198,7 @@ class Reservations:
             yield from self._deallocate(self._cache.get(key_of(claim.metadata)) or claim)
             raise EffectError(text)
 
-    def _wait_for_devices(self, reserved: _Reserved, pod: PodInfo, node_name: str) -> _Steps:
+    def _wait_for_devices(self, reserved: _Reserved, node_name: str) -> _Steps:
         """Wait until the devices of all claims are ready.
 
         Raises:
