@@ -3,8 +3,11 @@ from tests.snapshot.snapshots import read_objects
 
 from bayplan.api.claim_objects import ClaimMeta, ResourceClaim
 from bayplan.api.objects import Condition, Node, Pod
+from bayplan.config.load import default_configuration
+from bayplan.simulate.cluster import read_cluster
+from bayplan.simulate.simulator import Simulator
 from bayplan.snapshot.listing import ForbiddenError, ListedObjects, ListingError
-from bayplan.snapshot.snapshot import KINDS, MissingRightsError, pieces, take_snapshot
+from bayplan.snapshot.snapshot import KINDS, MissingRightsError, Snapshot, pieces, take_snapshot
 
 
 def lister(asked=None, **answers):
@@ -90,3 +93,24 @@ async def test_another_error_ends_the_reading():
 async def test_what_cannot_be_read_is_told():
     snapshot = await take_snapshot(lister(pods=ListedObjects([], ["Pod x: bad"])))
     assert snapshot.unreadable == ["Pod x: bad"]
+
+
+async def test_a_redacted_file_tells_which_extended_resources_devices_stand_for(tmp_path):
+    amounts = {"cpu": 1, "example.com/gpu": 2}
+    container = {"name": "c", "resources": {"requests": amounts, "limits": {"example.com/gpu": 2}}}
+    selectors = [{"cel": {"expression": 'device.driver == "secret.example.com"'}}]
+    spec = {"extendedResourceName": "example.com/gpu", "selectors": selectors}
+    pod = {"metadata": {"name": "p"}, "spec": {"nodeName": "n1", "containers": [container]}}
+    offered = {"status": {"allocatable": {"cpu": 2, "pods": 110}}}
+    objects = [
+        {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": "secret"}, "spec": spec},
+        *({"apiVersion": "v1", "kind": "Node", "metadata": {"name": each}, **offered} for each in ("n1", "n2")),
+        {"apiVersion": "v1", "kind": "Pod", **pod},
+    ]
+    file = tmp_path / "redacted.json"
+    file.write_bytes(b"".join(pieces(Snapshot(read_objects(objects)), redact=True)))
+    assert b"secret" not in file.read_bytes()
+    simulator = Simulator(default_configuration())
+    simulator.add(read_cluster([str(file)]))
+    summary = simulator.run().summary
+    assert (summary.overcommitted_nodes, summary.lower_bound_nodes) == (0, 1)

@@ -35,6 +35,7 @@ KEPT: Final = frozenset(
         # Amounts, by names of resources that configurations know.
         *("allocatable", "allocated_resources", "capacity", "limits", "maximum_volume_size", "overhead", "requests"),
         *("default", "default_request", "max", "min", "min_resources", "pod_fixed"),
+        "extended_resource_name",
         # What configurations call their profiles.
         "scheduler_name",
         # Drawn at random by the API server. Where the search for victims begins depends on it.

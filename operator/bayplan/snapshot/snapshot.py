@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import IO, Any, Final, cast
 
 import msgspec
+from msgspec import structs
 
+from bayplan.api.device_objects import DeviceClass, DeviceClassSpec
 from bayplan.api.kinds import CLAIM_TEMPLATES, CRD_POD_GROUPS, NODES, POD_GROUPS, PODS, RESOURCES, Resource
 from bayplan.api.workload_objects import LimitRange, PriorityClass, RuntimeClass
 from bayplan.simulate.workloads import WORKLOADS, DaemonSet, Deployment, Job
@@ -136,8 +138,19 @@ class Snapshot:
         return Counter(resource.kind for resource, _ in self.objects)
 
     def without_devices(self) -> "Snapshot":
-        """Return what can be redacted: the expressions that select devices quote names and values."""
-        return replace(self, objects=[each for each in self.objects if each[0].group != _DEVICES])
+        """Return what can be redacted: the expressions that select devices quote names and values.
+
+        Of a class the extended resource stays that it provides: a node offers none of it, and a pod may have it there.
+        """
+        providing = [
+            (
+                resource,
+                structs.replace(obj, spec=DeviceClassSpec(extended_resource_name=obj.spec.extended_resource_name)),
+            )
+            for resource, obj in self.objects
+            if isinstance(obj, DeviceClass) and obj.spec.extended_resource_name
+        ]
+        return replace(self, objects=[*(each for each in self.objects if each[0].group != _DEVICES), *providing])
 
 
 class MissingRightsError(Exception):
