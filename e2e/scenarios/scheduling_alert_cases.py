@@ -47,7 +47,7 @@ SCHEDULING_CASES = [
         "a pod without room",
         66,
         {series("bayplan_oldest_pending_pod_age_seconds"): "0+60x90", leads(): "1x90"},
-        "The pod that waits longest is tried for 1h 6m 0s, and found no node.",
+        "The pod that waits longest is tried for 1h 6m 0s, and is on no node.",
         INSTALLATION,
     ),
     Case("BayplanPendingPodsGrowOld", "pods held back by a gate", 80, {pending("gated"): "3x90", leads(): "1x90"}),
