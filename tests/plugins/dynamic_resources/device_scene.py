@@ -183,3 +183,9 @@ def scene(*claims, count=2):
     claims = claims or (claim(),)
     world = DeviceWorld(*claims, count=count)
     return world, ClaimServer(world, *claims)
+
+
+def late_write(server, device):
+    """What a scheduler that was killed sent for the same pod arrives."""
+    written = ClaimServer(None, claim("c", devices=[device], node="n2", time=TIME, users=["p"])).claims["c"]
+    server.change("c", {"status": written["status"]})

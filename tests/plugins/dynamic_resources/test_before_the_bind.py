@@ -1,12 +1,17 @@
 """What a pod waits for once its claims are written: that its devices are its own, and that they are ready."""
 
+import json
+
+import msgspec
 import pytest
 from msgspec.structs import replace
 from tests.devices.device_builders import exactly, make_gpus
-from tests.plugins.dynamic_resources.device_scene import TIME, ClaimServer, claim, claiming, perform, scene
+from tests.plugins.dynamic_resources.device_scene import claim, claiming, late_write, perform, scene
 
 from bayplan.api.claim_objects import AllocatedDeviceStatus
 from bayplan.api.objects import Condition
+from bayplan.api.response import ApiResponse
+from bayplan.plugins.dynamic_resources.claim_writes import FINALIZER
 
 
 def rival(server, version="1", time="2026-01-01T00:00:00Z", **fields):
@@ -45,16 +50,26 @@ def test_a_device_is_given_up_too_that_a_scheduler_wrote_on_the_claim_which_did_
     assert server.stored().status.allocation is None
 
 
-def test_a_claim_that_another_pod_uses_keeps_a_device_that_was_given_away_twice():
+@pytest.mark.parametrize(("status", "node", "is_kept"), [(200, "n2", True), (200, "", False), (404, "", False)])
+def test_a_claim_that_another_pod_runs_with_keeps_a_device_that_was_given_away_twice(status, node, is_kept):
     world, server = scene(claim(devices=["gpu-0"], node="n2", time="2026-01-02T00:00:00Z", version="90", users=["o"]))
     rival(server, version="80")
-    assert perform(world.reserve(claiming("c")), server) == ("done", [])
+    pod = {"metadata": {"uid": "o"}, "spec": {"nodeName": node}}
+    server.before[2] = lambda: ApiResponse(status, json.dumps(pod).encode())
+    message, _ = perform(world.reserve(claiming("c")), server)
+    assert server.calls[1].path == "/api/v1/namespaces/ns/pods/o"
+    assert (message == "done") is is_kept
+    assert (server.stored().status.allocation is not None) is is_kept
 
 
-def late_write(server, device):
-    """What a scheduler that was killed sent for the same pod arrives."""
-    written = ClaimServer(None, claim("c", devices=[device], node="n2", time=TIME, users=["p"])).claims["c"]
-    server.change("c", {"status": written["status"]})
+def test_a_claim_of_a_group_keeps_it_too_where_another_scheduler_came_between_its_pods():
+    world, server = scene(claim(finalizers=[FINALIZER]))
+    first, second = (world.reserve(claiming("c", name=name, group="g")) for name in ("p", "q"))
+    assert perform(first, server) == ("done", [])
+    rival(server, version=str(server.version + 1), time="2026-01-03T00:00:00Z")
+    server.version += 1
+    assert perform(second, server) == ("done", [])
+    assert [each.uid for each in server.stored().status.reserved_for] == ["p", "q"]
 
 
 def test_a_claim_that_a_late_write_gave_the_pod_other_devices_is_not_bound_with_them():
@@ -137,6 +152,35 @@ def test_devices_that_take_too_long_fail_the_bind():
     assert message == "device binding timeout: claim=c"
     assert counted(world) == {("bayplan", "gpu.example.com", "timeout"): 1}
     assert world.metrics.device_wait_seconds.series("bayplan", "gpu.example.com", "timeout").total == 601
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        ({"reservedFor": [{"uid": "p", "$patch": "delete"}]}, "claim ns/c is not reserved for the pod any more"),
+        ({"allocation": None}, "claim ns/c got allocated elsewhere in the meantime"),
+    ],
+    ids=["no longer its own", "elsewhere"],
+)
+def test_a_claim_that_is_another_once_its_devices_are_ready_fails_the_bind(change, text):
+    world, server = scene()
+    say = waits(world, server)
+
+    def changes():
+        allocation = server_form(server, "gpu-7")
+        server.change("c", {"status": change})
+        if "allocation" in change:
+            server.change("c", {"status": {"allocation": allocation}})
+        say("Attached")
+
+    assert perform(world.reserve(claiming("c")), server, during=changes)[0] == text
+
+
+def server_form(server, device):
+    """The allocation of the claim, if it had another device."""
+    allocation = msgspec.to_builtins(server.stored().status.allocation)
+    allocation["devices"]["results"][0]["device"] = device
+    return allocation
 
 
 def test_a_wait_that_ends_otherwise_counts_as_an_error():

@@ -21,11 +21,11 @@ Device = tuple[str, str, str]
 
 @dataclass(slots=True)
 class Pending:
-    """An allocation that was decided and is not written yet, and the pods that wait for it; all are of one `group`."""
+    """An allocation that was decided and is not seen yet, and who waits for it: pods of one `group`, try by try."""
 
     allocation: AllocationResult
     group: PodGroupKey | None
-    pods: set[str] = field(default_factory=set)
+    holders: set[object] = field(default_factory=set)
 
 
 class ClaimCache:
@@ -44,6 +44,8 @@ class ClaimCache:
         self._written: dict[str, ResourceClaim] = {}
         self._uids: dict[str, str] = {}
         """Of the claims that are there, by their keys."""
+        self._since: dict[str, str] = {}
+        """The version in which a claim with devices was first seen with some, by its UID."""
         self._special: InvertedIndex[str, str] = InvertedIndex()
         """The keys of claims that stand for extended resources, by the UIDs of their pods."""
         self.state = AllocatedState()
@@ -59,9 +61,11 @@ class ClaimCache:
         return claim if written is None or _shows(claim, written) else written
 
     def take_written(self, claim: ResourceClaim) -> None:
-        """Let a claim count as the API server answered that it is."""
+        """Let a claim count as the API server answered that it is, unless something later is known of it."""
         key = key_of(claim.metadata)
-        self._written[key] = claim
+        known = self.get(key)
+        if known is None or not _shows(known, claim):
+            self._written[key] = claim
         self._observe(key)
 
     def assume(self, claim: ResourceClaim) -> None:
@@ -89,25 +93,24 @@ class ClaimCache:
         return known is not None and known.metadata.uid == claim.metadata.uid
 
     def reserve(
-        self, claim: ResourceClaim, allocation: AllocationResult, pod_uid: str, group: PodGroupKey | None
+        self, claim: ResourceClaim, allocation: AllocationResult, holder: object, group: PodGroupKey | None
     ) -> None:
-        """Let the devices count as the claim's until it is written, or no pod waits for that any more."""
+        """Let the devices count as the claim's until it is seen with some, or no `holder` waits for that any more."""
         uid = claim.metadata.uid
         pending = self.pending.get(uid)
         if pending is None:
             pending = self.pending[uid] = Pending(allocation, group)
             self.state.mark_in_flight(uid, allocation)
-        pending.pods.add(pod_uid)
+        pending.holders.add(holder)
 
-    def release(self, uid: str, pod_uid: str, *, is_written: bool = False) -> None:
-        """End that, for one of the pods that wait for it, or for all where it is written and taken."""
+    def release(self, uid: str, holder: object) -> None:
+        """End that for one of those who wait for it."""
         pending = self.pending.get(uid)
         if pending is None:
             return
-        pending.pods.discard(pod_uid)
-        if is_written or not pending.pods:
-            del self.pending[uid]
-            self.state.clear_in_flight(uid)
+        pending.holders.discard(holder)
+        if not pending.holders:
+            self._forget_pending(uid)
 
     def allocator(self) -> Allocator:
         """Return what finds devices by all that is known at this moment."""
@@ -133,22 +136,26 @@ class ClaimCache:
         """Return a claim that another scheduler gave a device of this one, and which may have been first; None if none.
 
         `claim` is as the watch has shown it. Every scheduler that looks sees at least the claims that were written
-        before its own, so of two that look one gives way at least. Ours, as we wrote it, was first if the other's is
-        the later version, unless that says that it was allocated earlier and changed since. Of one that another wrote
-        nobody knows.
+        before its own, so of two that look one gives way at least. Ours was first if the other had none before a later
+        version, unless that says that it was allocated earlier: it was seen late. Of one that another wrote nobody
+        knows.
         """
         self.follow()
         mine = whole_devices(claim)
         if not any(self._holders(device) > 1 for device in mine):
             return None
-        ours, uid = claim.metadata.resource_version, claim.metadata.uid
+        uid = claim.metadata.uid
+        ours = self._since_version(claim)
         for other in self._lister.objects.values():
             if other.metadata.uid == uid or mine.isdisjoint(whole_devices(other)):
                 continue
-            is_before = not is_ours or is_later_version(ours, other.metadata.resource_version)
+            is_before = not is_ours or is_later_version(ours, self._since_version(other))
             if is_before or _time(other) < _time(claim):
                 return other
         return None
+
+    def _since_version(self, claim: ResourceClaim) -> str:
+        return self._since.get(claim.metadata.uid, claim.metadata.resource_version)
 
     def _holders(self, device: Device) -> int:
         usage = self.state.usage(device[:2]).get(device[2])
@@ -167,8 +174,20 @@ class ClaimCache:
         if claim is not None:
             self._uids[key] = claim.metadata.uid
             self.state.observe(claim.metadata.uid, claim.status.allocation)
+            if claim.status.allocation is None:
+                self._since.pop(claim.metadata.uid, None)
+            else:
+                self._since.setdefault(claim.metadata.uid, claim.metadata.resource_version)
+            # These devices are what counts, whoever gave them: of other ones the write will be refused.
+            if claim.status.allocation is not None and claim.metadata.uid in self.pending:
+                self._forget_pending(claim.metadata.uid)
         if before is not None and before != self._uids.get(key):
             self.state.observe(before, None)
+            self._since.pop(before, None)
+
+    def _forget_pending(self, uid: str) -> None:
+        del self.pending[uid]
+        self.state.clear_in_flight(uid)
 
 
 def whole_devices(claim: ResourceClaim) -> set[Device]:

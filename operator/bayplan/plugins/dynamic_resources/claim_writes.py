@@ -4,7 +4,7 @@ Each write is a patch that names the version it was made for, so that nothing of
 here. After a conflict the claim is read again.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Container, Generator, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
@@ -30,6 +30,7 @@ _PAUSE_SECONDS: Final = 0.01
 """As often as client-go tries, and after as long (util/retry DefaultRetry)."""
 _INVALID: Final = 422
 """What a write in JSON is answered for a claim whose opaque parameters were stored with white space."""
+_NO_ANSWER: Final = "no answer from the API server"
 _RANDOM: Final = 5
 """A name that is made ends in so many random letters (upstream: apiserver pkg/storage/names/generate.go)."""
 
@@ -39,9 +40,16 @@ _pod_decoder = msgspec.json.Decoder(Pod)
 _Writing = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim]
 
 
-def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> _Writing:
+class UnansweredError(EffectError):
+    """Nobody answered: what was sent may yet be carried out."""
+
+
+def bind_claim(
+    claim: ResourceClaim, known: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo
+) -> _Writing:
     """Write the allocation, if there is one to write, and that the pod may use the claim; return what it is then.
 
+    It was decided when the claim was as `known`: it must have these devices still, or none if there are some to write.
     An allocation that is there already is ours if it has the same devices: the answer to its write was lost, or another
     pod of the group wrote it.
 
@@ -53,7 +61,7 @@ def bind_claim(claim: ResourceClaim, allocation: AllocationResult | None, pod: P
         if attempt:
             yield _PAUSE_SECONDS
             claim = _read((yield ApiCall("GET", _path(claim), key)), f"get updated claim {key} after conflict")
-        _check(claim, allocation)
+        check(claim, known, allocation)
         if is_reserved_for(claim, pod):
             return claim
         is_new = claim.status.allocation is None
@@ -89,18 +97,18 @@ def _add_finalizer_as_stored(claim: ResourceClaim) -> Generator[ApiCall, ApiResp
         _read(answer, doing)
 
 
-def _check(claim: ResourceClaim, allocation: AllocationResult | None) -> None:
-    """Make sure that the claim can be bound as it was decided.
+def check(claim: ResourceClaim | None, known: ResourceClaim, allocation: AllocationResult | None) -> None:
+    """Make sure that the claim can be bound as it was decided when it was as `known`.
 
     Raises:
         EffectError: it cannot.
     """
-    key, is_there = key_of(claim.metadata), claim.status.allocation is not None
-    if claim.metadata.deletion_timestamp is not None:
+    key, decided = key_of(known.metadata), allocation or known.status.allocation
+    if claim is None or claim.metadata.uid != known.metadata.uid or claim.metadata.deletion_timestamp is not None:
         raise EffectError(f"claim {key} got deleted in the meantime")
-    if allocation is None and not is_there:
+    if allocation is None and claim.status.allocation is None:
         raise EffectError(f"claim {key} got deallocated elsewhere in the meantime")
-    if allocation is not None and is_there and not _is_same(claim.status.allocation, allocation):
+    if claim.status.allocation is not None and _devices(claim.status.allocation) != _devices(decided):
         raise EffectError(f"claim {key} got allocated elsewhere in the meantime")
 
 
@@ -123,20 +131,39 @@ def deallocate(claim: ResourceClaim) -> _Writing:
     return _read(answer, f"deallocate claim {key_of(claim.metadata)}")
 
 
-def unreserve(claim: ResourceClaim, pod: PodInfo) -> Conversation:
+def unreserve(
+    claim: ResourceClaim, pod: PodInfo
+) -> Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim | None]:
     """Have the pod use the claim no longer, unless it has a node after all: its kubelet would not run it.
+
+    Returns what the claim is then, None if it is gone or was left as it was.
 
     Raises:
         EffectError: the API server refuses.
     """
-    answer = yield ApiCall("GET", _pod_path(pod), pod.key)
-    if answer is None or (answer.status != 404 and _has_node(answer, pod)):
-        return
+    answer = yield ApiCall("GET", _pod_path(pod.namespace, pod.name), pod.key)
+    if _has_node(answer, pod.uid):
+        return None
     entry = {"$patch": "delete", "uid": pod.uid}
     body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
     answer = yield _patch(claim, STRATEGIC_MERGE_PATCH, body, "/status")
-    if answer is None or answer.status != 404:
-        _read(answer, f"unreserve claim {key_of(claim.metadata)}")
+    if answer is not None and answer.status == 404:
+        return None
+    return _read(answer, f"unreserve claim {key_of(claim.metadata)}")
+
+
+def others_may_run(
+    claim: ResourceClaim, pod: PodInfo, binding: Container[str]
+) -> Generator[ApiCall, ApiResponse | None, bool]:
+    """Return whether anybody else who may use the claim has a node or is in `binding`, or nobody can say."""
+    others = [user for user in claim.status.reserved_for or () if user.uid != pod.uid]
+    for user in others:
+        if user.resource != "pods" or user.uid in binding:
+            return True
+        answer = yield ApiCall("GET", _pod_path(pod.namespace, user.name), key_of(claim.metadata))
+        if _has_node(answer, user.uid):
+            return True
+    return any(user.uid in binding for user in others)
 
 
 def create(claim: ResourceClaim) -> _Writing:
@@ -172,8 +199,8 @@ def delete(claim: ResourceClaim, pod: PodInfo) -> Conversation:
         EffectError: the API server refuses.
     """
     doing, uid = f"delete claim {key_of(claim.metadata)}", claim.metadata.uid
-    answer = yield ApiCall("GET", _pod_path(pod), pod.key)
-    if answer is None or (answer.status != 404 and _has_node(answer, pod)):
+    answer = yield ApiCall("GET", _pod_path(pod.namespace, pod.name), pod.key)
+    if _has_node(answer, pod.uid):
         return
     let_go = {"metadata": {"uid": uid, "$deleteFromPrimitiveList/finalizers": [FINALIZER]}}
     answer = yield _patch(claim, STRATEGIC_MERGE_PATCH, let_go)
@@ -194,29 +221,27 @@ def tell_pod(claim: ResourceClaim, pod: PodInfo, mappings: Sequence[dict[str, An
     """
     told = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
     body = {"metadata": {"uid": pod.uid}, "status": {"extendedResourceClaimStatus": told}}
-    answer = yield ApiCall("PATCH", _pod_path(pod) + "/status", pod.key, body, MERGE_PATCH)
+    answer = yield ApiCall("PATCH", _pod_path(pod.namespace, pod.name) + "/status", pod.key, body, MERGE_PATCH)
     _taken(answer, f"update pod {pod.key} ExtendedResourceClaimStatus")
 
 
-def _pod_path(pod: PodInfo) -> str:
-    return f"/api/v1/namespaces/{path_segment(pod.namespace)}/pods/{path_segment(pod.name)}"
+def _pod_path(namespace: str, name: str) -> str:
+    return f"/api/v1/namespaces/{path_segment(namespace)}/pods/{path_segment(name)}"
 
 
-def _has_node(answer: ApiResponse, pod: PodInfo) -> bool:
+def _has_node(answer: ApiResponse | None, uid: str) -> bool:
     """Return whether the pod has a node, or that cannot be said."""
+    if answer is None or answer.status != 200:
+        return answer is None or answer.status != 404
     try:
         shown = _pod_decoder.decode(answer.body)
     except DECODE_ERRORS:
         return True
-    return answer.status != 200 or (shown.metadata.uid == pod.uid and bool(shown.spec.node_name))
+    return shown.metadata.uid == uid and bool(shown.spec.node_name)
 
 
-def _is_same(one: AllocationResult | None, other: AllocationResult) -> bool:
-    return one is not None and _devices(one) == _devices(other)
-
-
-def _devices(allocation: AllocationResult) -> list[tuple[str | None, ...]]:
-    results = allocation.devices.results or ()
+def _devices(allocation: AllocationResult | None) -> list[tuple[str | None, ...]]:
+    results = () if allocation is None else allocation.devices.results or ()
     return [(each.request, each.driver, each.pool, each.device, each.share_id) for each in results]
 
 
@@ -241,7 +266,7 @@ def _is_conflict(answer: ApiResponse | None) -> bool:
 
 
 def _refusal(answer: ApiResponse | None) -> str:
-    return "no answer from the API server" if answer is None else decode_status(answer.body)[1]
+    return _NO_ANSWER if answer is None else decode_status(answer.body)[1]
 
 
 def _taken(answer: ApiResponse | None, doing: str) -> ApiResponse:
@@ -250,7 +275,9 @@ def _taken(answer: ApiResponse | None, doing: str) -> ApiResponse:
     Raises:
         EffectError: it was not, with what was being done.
     """
-    if answer is None or answer.status >= 300:
+    if answer is None:
+        raise UnansweredError(f"{doing}: {_NO_ANSWER}")
+    if answer.status >= 300:
         raise EffectError(f"{doing}: {_refusal(answer)}")
     return answer
 

@@ -1,6 +1,7 @@
 """Which claims a pod has (upstream: dynamic-resource-allocation/resourceclaim, foreachPodResourceClaim)."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 
 from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.device_objects import DeviceClass
@@ -34,6 +35,16 @@ def claims_of(pod: PodInfo, get: Callable[[str], ResourceClaim | None]) -> list[
             if owner is None or owner.uid != pod.uid:
                 raise ClaimError(f"ResourceClaim {key} was not created for Pod {pod.key} (Pod is not owner)")
         found[claim.metadata.uid] = claim
+    return list(found.values())
+
+
+def claims_that_are_there(pod: PodInfo, get: Callable[[str], ResourceClaim | None]) -> list[ResourceClaim]:
+    """Return those of the pod's claims that there are, each once, whoever they are for; Unreserve relies on it."""
+    found: dict[str, ResourceClaim] = {}
+    with suppress(ClaimError):
+        for name, _ in _names(pod):
+            if (claim := get(f"{pod.namespace}/{name}")) is not None:
+                found[claim.metadata.uid] = claim
     return list(found.values())
 
 

@@ -23,20 +23,28 @@ from bayplan.plugins.dynamic_resources.binding_conditions import (
 )
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_writes import (
+    UnansweredError,
     bind_claim,
+    check,
     create,
     deallocate,
     delete,
+    others_may_run,
     tell_pod,
     unreserve,
 )
 from bayplan.plugins.dynamic_resources.extended_claim import SpecialClaim, assumed
-from bayplan.plugins.dynamic_resources.pod_claims import is_reserved_for
+from bayplan.plugins.dynamic_resources.pod_claims import claims_that_are_there, is_reserved_for
 
 _SHOWN_SECONDS: Final = 10.0
 """How long the watch may take to show what was written."""
+_LATEST_SECONDS: Final = 60.0
+"""How long a request whose answer was lost may take to be carried out (upstream: --request-timeout)."""
+_MOST_BINDS: Final = 20_000
+"""More binds than wait or are under way."""
 _Steps = Generator[ApiCall | Notice | float, ApiResponse | None, None]
 _Claiming = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim]
+_GivingBack = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -45,21 +53,16 @@ class _Reserved:
 
     claims: Sequence[ResourceClaim]
     allocations: Mapping[str, AllocationResult]
-    special: SpecialClaim | None = None
-    """What stands for the pod's extended resources: the last of the claims."""
+    special: SpecialClaim | None
+    """What stands for the pod's extended resources, besides the claims."""
     is_under_way: bool = False
     """Whether requests are made for it: what was sent may yet arrive."""
     has_ended: bool = False
     """Whether it was given back."""
 
-    @property
-    def is_made(self) -> bool:
-        """Whether the API server has made the special claim."""
-        return self.special is not None and self.claims[-1] is not self.special.claim
-
 
 class Reservations:
-    """Keeps what Reserve took for each pod until the pod is bound or gives it back; DynamicResources relies on it.
+    """Keeps what Reserve took for each pod until it is written or given back; DynamicResources relies on it.
 
     Devices stay taken while a request that allocates them may yet arrive. `clock` gives seconds since the epoch;
     devices may take `binding_seconds` to be ready. `calls` receives what claims are made, and how such waits end.
@@ -79,6 +82,10 @@ class Reservations:
         self._binding_seconds = binding_seconds
         self._calls = calls
         self._reserved: dict[str, _Reserved] = {}
+        self._giving_back: list[str] = []
+        """The UID of the claim for each write under way that takes something from one."""
+        self._made_sure: dict[str, None] = {}
+        """The UIDs of pods whose binds may be under way, the longest ago first."""
 
     def reserve(
         self,
@@ -88,33 +95,31 @@ class Reservations:
         special: SpecialClaim | None = None,
     ) -> None:
         """Have the devices count as taken, and remember what is to be written for the pod; `special` is made anew."""
-        claims = claims if special is None else [*claims, special.claim]
-        for claim in claims:
+        reserved = self._reserved[pod.uid] = _Reserved(claims, allocations, special)
+        for claim in claims if special is None else [*claims, special.claim]:
             if allocation := allocations.get(claim.metadata.uid):
-                self._cache.reserve(claim, allocation, pod.uid, group_key(pod.pod))
-        self._reserved[pod.uid] = _Reserved(claims, allocations, special)
+                self._cache.reserve(claim, allocation, reserved, group_key(pod.pod))
 
     def unreserve(self, pod: PodInfo) -> None:
         """Give back what the pod took, and its right to use its claims; what was allocated in writing stays."""
         reserved = self._reserved.pop(pod.uid, None)
-        if reserved is None:
-            return
-        reserved.has_ended = True
-        if not reserved.is_under_way:
-            self._release(reserved, pod)
-        for known in reserved.claims:
-            claim = self._cache.get(key_of(known.metadata))
-            if reserved.is_made and known is reserved.claims[-1]:
-                self.delete(claim or known, pod)
-            elif claim is not None and claim.status.allocation is not None and is_reserved_for(claim, pod):
+        self._made_sure.pop(pod.uid, None)
+        if reserved is not None:
+            reserved.has_ended = True
+            if not reserved.is_under_way:
+                self._release(reserved)
+        for claim in claims_that_are_there(pod, self._cache.get):
+            if claim.status.allocation is not None and is_reserved_for(claim, pod):
                 others = [each for each in claim.status.reserved_for or () if each.uid != pod.uid]
                 free = replace(claim, status=replace(claim.status, reserved_for=others))
                 self._later("unreserve", claim, partial(unreserve, claim, pod), free)
+        if (special := self._cache.special_claim(pod.uid)) is not None:
+            self.delete(special, pod)
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Have a claim give its devices back."""
         free = replace(claim, status=replace(claim.status, allocation=None, reserved_for=None, devices=None))
-        self._later("deallocate", claim, partial(self._deallocate, claim), free)
+        self._later("deallocate", claim, partial(deallocate, claim), free)
 
     def delete(self, claim: ResourceClaim, pod: PodInfo) -> None:
         """Have the claim that stands for the pod's extended resources go, and its devices be free."""
@@ -128,9 +133,7 @@ class Reservations:
         if reserved is None:
             return None
         begin, assume = partial(self._bind, reserved, pod, node_name), partial(self._assume_bound, reserved, pod)
-        allocated = (
-            reserved.allocations.get(claim.metadata.uid) or claim.status.allocation for claim in reserved.claims
-        )
+        allocated = [*reserved.allocations.values(), *(claim.status.allocation for claim in reserved.claims)]
         waits = any(each is not None and waits_for_devices(each) for each in allocated)
         return Exchange(begin, assume, f"claims of pod {pod.key}", waits)
 
@@ -139,25 +142,29 @@ class Reservations:
         written: list[ResourceClaim] = []
         found: list[ResourceClaim] = []
         try:
-            for known in reserved.claims if reserved.special is None else reserved.claims[:-1]:
-                claim = self._cache.get(key_of(known.metadata)) or known
-                allocation = self._allocation(reserved, claim)
+            yield from self._until_none_is_given_back(reserved.claims)
+            for known in reserved.claims:
+                allocation = self._allocation(reserved, known)
+                now = self._cache.get(key_of(known.metadata)) or known
                 # Even where the pod may use the claim already, it must have the devices that were found for it.
-                if allocation is not None or not is_reserved_for(claim, pod):
-                    claim = yield from bind_claim(claim, allocation, pod)
-                    self._take_written(claim, pod)
-                if allocation is not None:
-                    written.append(claim)
-                elif all(each.uid == pod.uid for each in claim.status.reserved_for or ()):
-                    found.append(claim)
+                claim = yield from bind_claim(now, known, allocation, pod)
+                self._cache.take_written(claim)
+                (found if allocation is None else written).append(claim)
             if reserved.special is not None:
                 written.append((yield from self._bind_special(reserved, reserved.special, pod)))
-            yield from self._make_sure(written, found)
-            yield from self._wait_for_devices(reserved, node_name)
+            yield from self._make_sure(written, found, pod)
+            yield from self._wait_for_devices([*found, *written], node_name)
+            yield from self._until_none_is_given_back(reserved.claims)
+            self._make_sure_of_use([*found, *written], pod)
+            if not reserved.has_ended:
+                self._reserved.pop(pod.uid, None)
+                self._made_sure[pod.uid] = None
+                if len(self._made_sure) > _MOST_BINDS:
+                    del self._made_sure[next(iter(self._made_sure))]
         finally:
             reserved.is_under_way = False
             if reserved.has_ended:
-                self._release(reserved, pod)
+                self._release(reserved)
 
     def _bind_special(self, reserved: _Reserved, special: SpecialClaim, pod: PodInfo) -> _Claiming:
         """Make the claim that stands for the pod's extended resources, and bind it as others.
@@ -170,19 +177,19 @@ class Reservations:
             self._calls.claim_made("failure")
             raise
         self._calls.claim_made("success")
-        reserved.claims = [*reserved.claims[:-1], made]
         yield from wait_until(lambda: self._cache.has(made), _SHOWN_SECONDS, "claim is not shown")
-        claim = yield from bind_claim(made, self._allocation(reserved, special.claim), pod)
+        claim = yield from bind_claim(made, made, self._allocation(reserved, special.claim), pod)
         self._cache.take_written(claim)
-        self._cache.release(special.claim.metadata.uid, pod.uid, is_written=True)
+        self._cache.release(special.claim.metadata.uid, reserved)
         yield from tell_pod(claim, pod, special.mappings)
         return claim
 
-    def _make_sure(self, written: Sequence[ResourceClaim], found: Sequence[ResourceClaim]) -> _Steps:
+    def _make_sure(self, written: Sequence[ResourceClaim], found: Sequence[ResourceClaim], pod: PodInfo) -> _Steps:
         """Give way to another scheduler that gave away a device of ours: the API server refuses neither claim.
 
         Claims that were `found` with devices may be another's, who did not live to look: the last write of a scheduler
-        that was killed can come after those of its successor. Whoever else has such a device may run with it.
+        that was killed can come after those of its successor. Whoever else has such a device may run with it. A claim
+        that another pod with a node uses keeps its devices.
 
         Raises:
             EffectError: one did, or the watch does not show what was written, so that nobody can tell.
@@ -192,20 +199,40 @@ class Reservations:
             rival = self._cache.rival(claim, is_ours=is_ours)
             if rival is None:
                 continue
+            now = self._cache.get(key_of(claim.metadata)) or claim
+            if (yield from others_may_run(now, pod, self._made_sure)):
+                continue
             name, other = claim.metadata.name, key_of(rival.metadata)
             text = f"a device of claim {name} was allocated to claim {other} by another scheduler"
             yield Notice("Warning", "DeviceTakenTwice", "Scheduling", text)
-            yield from self._deallocate(self._cache.get(key_of(claim.metadata)) or claim)
+            yield from self._give_back(now, partial(deallocate, now))
             raise EffectError(text)
 
-    def _wait_for_devices(self, reserved: _Reserved, node_name: str) -> _Steps:
+    def _until_none_is_given_back(self, claims: Sequence[ResourceClaim]) -> _Steps:
+        uids = {claim.metadata.uid for claim in claims}
+        is_none = partial(uids.isdisjoint, self._giving_back)
+        yield from wait_until(is_none, _SHOWN_SECONDS, "claims are being given back")
+
+    def _make_sure_of_use(self, claims: Sequence[ResourceClaim], pod: PodInfo) -> None:
+        """Make sure that the claims are as they were when the pod got them: what followed may have taken long.
+
+        Raises:
+            EffectError: one is not.
+        """
+        for claim in claims:
+            now = self._cache.get(key_of(claim.metadata))
+            check(now, claim, None)
+            if now is not None and not is_reserved_for(now, pod):
+                raise EffectError(f"claim {key_of(claim.metadata)} is not reserved for the pod any more")
+
+    def _wait_for_devices(self, claims: Sequence[ResourceClaim], node_name: str) -> _Steps:
         """Wait until the devices of all claims are ready.
 
         Raises:
             EffectError: one fails, or takes too long.
         """
-        keys = [key_of(claim.metadata) for claim in reserved.claims]
-        allocations = [claim.status.allocation for key in keys if (claim := self._cache.get(key)) is not None]
+        keys = [key_of(claim.metadata) for claim in claims]
+        allocations = [claim.status.allocation for claim in claims]
         if not any(each is not None and waits_for_devices(each) for each in allocations):
             return
         text = f"waiting for binding conditions for device on node {node_name}"
@@ -240,39 +267,45 @@ class Reservations:
             raise DeviceOverdueError(f"device binding timeout: claim={claim.metadata.name}")
         return is_ready
 
-    def _deallocate(self, claim: ResourceClaim) -> _Steps:
-        self._cache.take_written((yield from deallocate(claim)))
-
     def _allocation(self, reserved: _Reserved, claim: ResourceClaim) -> AllocationResult | None:
         allocation = reserved.allocations.get(claim.metadata.uid)
         return allocation and replace(allocation, allocation_timestamp=format_time(self._clock()))
 
-    def _take_written(self, claim: ResourceClaim, pod: PodInfo) -> None:
-        """Have the claim count as it was written, and then no longer as about to be: its devices stay taken."""
-        self._cache.take_written(claim)
-        self._cache.release(claim.metadata.uid, pod.uid, is_written=True)
-
-    def _release(self, reserved: _Reserved, pod: PodInfo) -> None:
+    def _release(self, reserved: _Reserved) -> None:
         for uid in reserved.allocations:
-            self._cache.release(uid, pod.uid)
+            self._cache.release(uid, reserved)
 
     def _assume_bound(self, reserved: _Reserved, pod: PodInfo) -> None:
         """Have the claims be as they would be written, where nothing is."""
-        for known in reserved.claims:
-            is_special = reserved.special is not None and known is reserved.special.claim
-            claim = assumed(known, pod) if is_special else self._cache.get(key_of(known.metadata))
+        claims = [self._cache.get(key_of(known.metadata)) for known in reserved.claims]
+        if reserved.special is not None:
+            claims.append(assumed(reserved.special.claim, pod))
+        for claim in claims:
             if claim is None or is_reserved_for(claim, pod):
                 continue
             reference = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
-            allocation = claim.status.allocation or self._allocation(reserved, known)
+            allocation = claim.status.allocation or self._allocation(reserved, claim)
             reserved_for = [*(claim.status.reserved_for or ()), reference]
             self._cache.assume(
                 replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=reserved_for))
             )
-            self._cache.release(known.metadata.uid, pod.uid, is_written=True)
+        self._reserved.pop(pod.uid, None)
 
     def _later(
-        self, doing: str, claim: ResourceClaim, begin: Callable[[], Conversation], becomes: ResourceClaim
+        self, doing: str, claim: ResourceClaim, writing: Callable[[], _GivingBack], becomes: ResourceClaim
     ) -> None:
-        about = f"{doing} claim {key_of(claim.metadata)}"
-        self._afterwards(Exchange(begin, partial(self._cache.assume, becomes), about))
+        begin, assume = partial(self._give_back, claim, writing), partial(self._cache.assume, becomes)
+        self._afterwards(Exchange(begin, assume, f"{doing} claim {key_of(claim.metadata)}"))
+
+    def _give_back(self, claim: ResourceClaim, writing: Callable[[], _GivingBack]) -> Conversation:
+        """Take something from a claim; no bind relies on what the claim had until that is over."""
+        self._giving_back.append(claim.metadata.uid)
+        try:
+            now = yield from writing()
+            if now is not None:
+                self._cache.take_written(now)
+        except UnansweredError:
+            yield _LATEST_SECONDS
+            raise
+        finally:
+            self._giving_back.remove(claim.metadata.uid)
