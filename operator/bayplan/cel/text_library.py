@@ -11,7 +11,7 @@ import re2
 from bayplan.cel.errors import EvaluationError
 from bayplan.cel.functions import define
 from bayplan.cel.lexer import PLAIN
-from bayplan.cel.values import sized
+from bayplan.cel.values import shown, sized
 
 _REGEX: Final = re2.Options()
 _REGEX.log_errors = False
@@ -109,7 +109,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 def _join(pieces: list[Any], separator: str = "") -> str:
     for each in pieces:
         if type(each) is not str:
-            raise EvaluationError("join: invalid input")
+            raise EvaluationError(f"join: invalid input: {shown(each)}")
     sized(sum(map(len, pieces)) + len(separator) * len(pieces))
     return separator.join(pieces)
 
