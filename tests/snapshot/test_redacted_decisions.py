@@ -28,16 +28,46 @@ FAMILIES = sorted(
 
 
 def items_of(scene):
-    """The objects of a scene as an API server has them, which gives each a uid."""
+    """The objects of a scene as a cluster has them: each with a uid, and the claim of each ephemeral volume made.
+
+    A snapshot leaves out the templates of such claims.
+    """
     items = [
         {"apiVersion": API_VERSIONS[each["kind"]], **each} for each in scene.objects if each["kind"] in API_VERSIONS
     ]
     items += [{"apiVersion": "v1", "kind": "Node", **node} for node in scene.nodes]
     items += [{"apiVersion": "v1", "kind": "Pod", **pod} for pod in (*scene.placed, *scene.incoming)]
-    return [
+    items = [
         {**item, "metadata": {"uid": str(uuid5(NAMESPACE_URL, str(number))), **item["metadata"]}}
         for number, item in enumerate(items)
     ]
+    known = set(map(key_of, items))
+    made = (each for item in items if item["kind"] == "Pod" for each in ephemeral_claims(item))
+    return items + [each for each in made if key_of(each) not in known]
+
+
+def key_of(item):
+    return item["kind"], item["metadata"].get("namespace"), item["metadata"]["name"]
+
+
+def ephemeral_claims(pod):
+    """The claims that the controller of ephemeral volumes makes for a pod."""
+    metadata = pod["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": metadata["name"], "uid": metadata["uid"], "controller": True}
+    for volume in pod["spec"].get("volumes", ()):
+        if "ephemeral" in volume:
+            name = f"{metadata['name']}-{volume['name']}"
+            yield {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {
+                    "uid": str(uuid5(NAMESPACE_URL, f"{metadata['uid']} {name}")),
+                    "name": name,
+                    "namespace": metadata["namespace"],
+                    "ownerReferences": [owner],
+                },
+                "spec": volume["ephemeral"]["volumeClaimTemplate"]["spec"],
+            }
 
 
 def labels_named_by(document):
