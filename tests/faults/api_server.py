@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import copy
 import json
+import socket
 import ssl
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -11,6 +12,7 @@ from typing import Any, Self
 
 from aiohttp import web
 from tests.faults.faults import Fault, RequestFault, StreamFault, status_body, status_response
+from tests.faults.targets import Target, target_of
 
 Object = dict[str, Any]
 
@@ -66,31 +68,6 @@ def _key(obj: Object) -> str:
 
 
 @dataclass
-class Target:
-    """What the path of a request names."""
-
-    collection: str
-    namespace: str = ""
-    name: str = ""
-    subresource: str = ""
-
-    @property
-    def key(self) -> str:
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
-
-
-def target_of(path: str) -> Target:
-    """Read the path of a request."""
-    parts = path.strip("/").split("/")
-    head, rest = (parts[:2], parts[2:]) if parts[0] == "api" else (parts[:3], parts[3:])
-    namespace = ""
-    if rest[0] == "namespaces" and len(rest) > 2:
-        namespace, rest = rest[1], rest[2:]
-    names = [*rest[1:], "", ""]
-    return Target("/" + "/".join([*head, rest[0]]), namespace, names[0], names[1])
-
-
-@dataclass
 class FakeApiServer:
     """Lists (paged), watches (field selectors, bookmarks), creates, binds, patches and deletes.
 
@@ -117,11 +94,17 @@ class FakeApiServer:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_route("*", "/{path:.*}", self._serve)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.01)
+        self._listening: list[socket.socket] = []
         await self._runner.setup()
         await self.listen(0)
         return self
 
     async def __aexit__(self, *_: object) -> None:
+        # asyncio leaves open what it accepted right before its server ends: accept no more, and let that begin.
+        for each in self._listening:
+            asyncio.get_running_loop().remove_reader(each)
+        for _ in range(3):
+            await asyncio.sleep(0)
         server = self._runner.server
         # Closing TLS politely waits for the client's goodbye, for which the loop may not live long enough.
         for connection in server.connections if server is not None else ():
@@ -131,9 +114,9 @@ class FakeApiServer:
         await asyncio.sleep(0)
 
     async def listen(self, port: int) -> None:
-        site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self.tls)
-        await site.start()
-        self.port = self._runner.addresses[-1][1]
+        self._listening.append(socket.create_server(("127.0.0.1", port)))
+        await web.SockSite(self._runner, self._listening[-1], ssl_context=self.tls).start()
+        self.port = self._listening[-1].getsockname()[1]
         self.url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self.port}"
 
     def inject(self, fault: Fault, *, method: str = "", path: str = "", times: int = 1) -> None:

@@ -10,7 +10,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from aiohttp import web
-from tests.faults.api_server import Change, FakeApiServer, Object, Target, target_of
+from tests.faults.api_server import Change, FakeApiServer, Object
+from tests.faults.targets import Target, target_of
 from tests.faults.faults import status_body, status_response
 from tests.faults.virtual_time import virtual_loop
 
