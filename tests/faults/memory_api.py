@@ -11,8 +11,8 @@ from typing import Any
 
 from aiohttp import web
 from tests.faults.api_server import Change, FakeApiServer, Object
-from tests.faults.targets import Target, target_of
 from tests.faults.faults import status_body, status_response
+from tests.faults.targets import Target, target_of
 from tests.faults.virtual_time import virtual_loop
 
 PODS = "/api/v1/pods"
