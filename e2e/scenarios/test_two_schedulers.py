@@ -111,6 +111,11 @@ def test_without_being_asked_it_decides_on_such_a_node_as_kube_scheduler_does(
 ) -> None:
     process = run_bayplan()
     client.create("pods", web("web", namespace, OURS))
-    wait_until(lambda: len(liar.rejected) >= 5, "rejection after rejection", timeout_seconds=WAIT_SECONDS)
+    wait_until(
+        lambda: len(liar.rejected) >= 5,
+        "rejection after rejection",
+        timeout_seconds=WAIT_SECONDS,
+        detail=lambda: f"{len(liar.rejected)} rejected, admitted {dict(liar.admitted)}",
+    )
     assert liar.admitted["honest"] == 0
     assert_alive_without_a_traceback(process)
