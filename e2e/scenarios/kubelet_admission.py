@@ -13,8 +13,9 @@ _POLL_SECONDS = 0.1
 class KubeletAdmission(TurnTaker):
     """The kubelets of all nodes, in a thread; `room` is the CPUs that each really has, by its name.
 
-    A pod is admitted or rejected once, in the order in which it is seen on its node. `on_rejected` is called with each
-    pod that was rejected, as a ReplicaSet would hear of it.
+    A pod is admitted or rejected once, in the order in which it is seen on its node. `on_rejected` is called a turn later
+    with each pod that was rejected, as a ReplicaSet hears of it by a watch: a replacement that a scheduler sees before
+    its own watch told of the failure finds the node full.
     """
 
     def __init__(
@@ -27,6 +28,7 @@ class KubeletAdmission(TurnTaker):
         self._client, self._namespace = client, namespace
         self._room, self._on_rejected = room, on_rejected
         self._seen: set[str] = set()
+        self._told = 0
 
     def of_scheduler(self, name: str) -> list[Object]:
         """Returns the rejected pods that this scheduler placed."""
@@ -34,6 +36,9 @@ class KubeletAdmission(TurnTaker):
 
     def turn(self) -> None:
         """Admits or rejects the pods that came to their nodes."""
+        while self._told < len(self.rejected):
+            self._on_rejected(self.rejected[self._told])
+            self._told += 1
         for pod in self._client.list("pods", self._namespace, fieldSelector="spec.nodeName!="):
             if pod["metadata"]["uid"] not in self._seen:
                 self._seen.add(pod["metadata"]["uid"])
@@ -55,4 +60,3 @@ class KubeletAdmission(TurnTaker):
         self._client.patch("pods", name, {"status": status}, namespace=self._namespace, subresource="status")
         if status["phase"] == "Failed":
             self.rejected.append(pod)
-            self._on_rejected(pod)
