@@ -13,9 +13,9 @@ _POLL_SECONDS = 0.1
 class KubeletAdmission(TurnTaker):
     """The kubelets of all nodes, in a thread; `room` is the CPUs that each really has, by its name.
 
-    A pod is admitted or rejected once, in the order in which it is seen on its node. `on_rejected` is called a turn later
-    with each pod that was rejected, as a ReplicaSet hears of it by a watch: a replacement that a scheduler sees before
-    its own watch told of the failure finds the node full.
+    A pod is admitted or rejected once, in the order in which it is seen on its node. A turn later `on_rejected` is
+    called with each that was rejected. A ReplicaSet hears of it by a watch, too. A replacement that bayplan sees
+    before its own watch told of the failure finds the node full.
     """
 
     def __init__(
