@@ -41,7 +41,7 @@ _SHOWN_SECONDS: Final = 10.0
 _LATEST_SECONDS: Final = 60.0
 """How long a request whose answer was lost may take to be carried out (upstream: --request-timeout)."""
 _MOST_BINDS: Final = 20_000
-"""More binds than wait or are under way."""
+"""So many of the last binds are remembered; whether the pod of an older one runs is read from the API server."""
 _Steps = Generator[ApiCall | Notice | float, ApiResponse | None, None]
 _Claiming = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim]
 _GivingBack = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim | None]
