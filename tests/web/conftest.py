@@ -1,8 +1,12 @@
 """A real Chromium for the tests of the page, where there is one."""
 
+import os
+from pathlib import Path
+
 import pytest
 from tests.web.chromium import ServedSource, Tab, end, executable, start_command
 from tests.web.clusters import mixed_cluster, write
+from tests.web.pictures import Pictures
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +91,9 @@ def served():
     yield serve
     for each in made:
         each.close()
+
+
+@pytest.fixture
+def pictures(tmp_path):
+    """Takes pictures of a page, for the documents where BAYPLAN_PICTURES says so."""
+    return Pictures(Path(os.environ.get("BAYPLAN_PICTURES", tmp_path)))

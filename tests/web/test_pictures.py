@@ -1,15 +1,7 @@
 """The pictures that the documents have of the page."""
 
-import os
-from pathlib import Path
-
 import pytest
-from tests.web.pictures import MOST_BYTES, Pictures
-
-
-@pytest.fixture
-def pictures(tmp_path):
-    return Pictures(Path(os.environ.get("BAYPLAN_PICTURES", tmp_path)))
+from tests.web.pictures import MOST_BYTES
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,13 @@
 """The page in a real Chromium: configurations side by side, and where a pasted pod would go."""
 
 import json
-import os
-from pathlib import Path
 
 import pytest
 from tests.web.answering import SaysEverywhere
 from tests.web.clusters import pod
-from tests.web.pictures import MOST_BYTES, Pictures
+from tests.web.pictures import MOST_BYTES
 
 WIDTHS = [390, 800, 1280]
-
-
-@pytest.fixture
-def pictures(tmp_path):
-    return Pictures(Path(os.environ.get("BAYPLAN_PICTURES", tmp_path)))
 
 
 def ask(page, text, count="max"):
