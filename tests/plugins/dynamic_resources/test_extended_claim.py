@@ -327,3 +327,14 @@ def test_init_containers_use_what_later_containers_have_and_share_what_is_lackin
         ("larger", "container-4-request-0"),
         ("larger", "container-3-request-0"),
     ]
+
+
+def test_devices_of_two_tries_of_a_pod_are_taken_until_the_request_of_the_first_has_ended():
+    world = world_with(count=2)
+    first = world.reserve(asking()).begin()
+    next(first)
+    world.unreserve(asking())
+    world.reserve(asking())
+    assert "cannot allocate" in world.outcome(asking(name="q"))
+    first.close()
+    assert world.outcome(asking(name="q")) == "n2"

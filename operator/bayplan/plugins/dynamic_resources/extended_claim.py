@@ -5,6 +5,7 @@ Upstream: dynamicresources/extendeddynamicresources.go.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -35,6 +36,7 @@ NOT_NAMED_YET: Final = "<extended-resources>"
 _LEFT_OVER: Final = Refusal("cannot schedule extended resource claim")
 _NOT_OFFERED: Final = Refusal("cannot fit resource")
 _ONE: Final = 10**9
+_tries = count()
 Places = NDArray[np.intp]
 
 
@@ -57,6 +59,8 @@ class ExtendedClaim:
     classes: Mapping[str, str]
     left_over: ResourceClaim | None
     _made: dict[tuple[str, ...], SpecialClaim] = field(default_factory=dict)
+    _try: int = field(default_factory=_tries.__next__)
+    """What tells the claims of this attempt from those of one before, whose requests may yet be carried out."""
 
     def parts(self, nodes: NodeTable, rows: Rows) -> Iterator[tuple[Places, SpecialClaim | Refusal | None]]:
         """Divide the rows by what devices are to provide there, None if device plugins provide everything."""
@@ -94,7 +98,7 @@ class ExtendedClaim:
             named = ClaimMeta(
                 name=NOT_NAMED_YET,
                 namespace=meta.namespace,
-                uid=f"{NOT_NAMED_YET}/{pod.uid}",
+                uid=f"{NOT_NAMED_YET}/{pod.uid}/{self._try}",
                 generate_name=assumed_name(pod),
                 annotations=ClaimAnnotations(extended_resource_claim="true"),
                 owner_references=[owner],
