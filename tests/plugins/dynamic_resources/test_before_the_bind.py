@@ -94,6 +94,15 @@ def test_a_claim_that_a_late_write_gave_the_devices_that_were_found_is_taken_as_
     assert world.outcome(claiming("d", name="q")) == "n2", "nothing counts as about to be written any more"
 
 
+def test_a_claim_is_not_taken_from_a_pod_that_another_profile_is_binding():
+    world, server = scene(claim(devices=["gpu-0"], node="n2", time="2026-01-02T00:00:00Z", version="5"))
+    assert perform(world.reserve(claiming("c", name="a")), server) == ("done", [])
+    world.start()  # The plugins of another profile, or of another configuration.
+    rival(server)
+    assert perform(world.reserve(claiming("c", name="b")), server) == ("done", [])
+    assert [each.uid for each in server.stored().status.reserved_for] == ["a", "b"]
+
+
 def test_a_watch_that_does_not_show_what_was_written_fails_the_bind():
     world, server = scene()
     server.is_shown_at_once = False

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
+from typing import Final
 
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
 from bayplan.api.device_objects import DeviceClass, DeviceTaintRule, ResourceSlice
@@ -15,6 +16,8 @@ from bayplan.devices.packing import WHOLE, left_in_part
 from bayplan.devices.pools import Pool
 from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 
+_MOST_BINDS: Final = 20_000
+"""So many of the last binds are remembered; whether the pod of an older one runs is read from the API server."""
 Device = tuple[str, str, str]
 """A device's driver, its pool and its name."""
 
@@ -51,6 +54,10 @@ class ClaimCache:
         self.state = AllocatedState()
         self.pending: dict[str, Pending] = {}
         """What is decided and not written, by the UID of the claim."""
+        self.giving_back: list[str] = []
+        """The UID of the claim for each write under way that takes something from one."""
+        self.binding: dict[str, None] = {}
+        """The UIDs of pods whose claims are written and whose binds may be under way, the longest ago first."""
         self._allocator: Allocator | None = None
         self._made_of = (-1, -1, -1)
 
@@ -111,6 +118,12 @@ class ClaimCache:
         pending.holders.discard(holder)
         if not pending.holders:
             self._forget_pending(uid)
+
+    def begin_bind(self, pod_uid: str) -> None:
+        """Remember that the pod is being bound: whoever shares its claims must leave them."""
+        self.binding[pod_uid] = None
+        if len(self.binding) > _MOST_BINDS:
+            del self.binding[next(iter(self.binding))]
 
     def allocator(self) -> Allocator:
         """Return what finds devices by all that is known at this moment."""

@@ -40,8 +40,6 @@ _SHOWN_SECONDS: Final = 10.0
 """How long the watch may take to show what was written."""
 _LATEST_SECONDS: Final = 60.0
 """How long a request whose answer was lost may take to be carried out (upstream: --request-timeout)."""
-_MOST_BINDS: Final = 20_000
-"""So many of the last binds are remembered; whether the pod of an older one runs is read from the API server."""
 _Steps = Generator[ApiCall | Notice | float, ApiResponse | None, None]
 _Claiming = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim]
 _GivingBack = Generator[ApiCall | Notice | float, ApiResponse | None, ResourceClaim | None]
@@ -82,10 +80,6 @@ class Reservations:
         self._binding_seconds = binding_seconds
         self._calls = calls
         self._reserved: dict[str, _Reserved] = {}
-        self._giving_back: list[str] = []
-        """The UID of the claim for each write under way that takes something from one."""
-        self._made_sure: dict[str, None] = {}
-        """The UIDs of pods whose binds may be under way, the longest ago first."""
 
     def reserve(
         self,
@@ -103,7 +97,7 @@ class Reservations:
     def unreserve(self, pod: PodInfo) -> None:
         """Give back what the pod took, and its right to use its claims; what was allocated in writing stays."""
         reserved = self._reserved.pop(pod.uid, None)
-        self._made_sure.pop(pod.uid, None)
+        self._cache.binding.pop(pod.uid, None)
         if reserved is not None:
             reserved.has_ended = True
             if not reserved.is_under_way:
@@ -158,9 +152,7 @@ class Reservations:
             self._make_sure_of_use([*found, *written], pod)
             if not reserved.has_ended:
                 self._reserved.pop(pod.uid, None)
-                self._made_sure[pod.uid] = None
-                if len(self._made_sure) > _MOST_BINDS:
-                    del self._made_sure[next(iter(self._made_sure))]
+                self._cache.begin_bind(pod.uid)
         finally:
             reserved.is_under_way = False
             if reserved.has_ended:
@@ -200,7 +192,7 @@ class Reservations:
             if rival is None:
                 continue
             now = self._cache.get(key_of(claim.metadata)) or claim
-            if (yield from others_may_run(now, pod, self._made_sure)):
+            if (yield from others_may_run(now, pod, self._cache.binding)):
                 continue
             name, other = claim.metadata.name, key_of(rival.metadata)
             text = f"a device of claim {name} was allocated to claim {other} by another scheduler"
@@ -210,7 +202,7 @@ class Reservations:
 
     def _until_none_is_given_back(self, claims: Sequence[ResourceClaim]) -> _Steps:
         uids = {claim.metadata.uid for claim in claims}
-        is_none = partial(uids.isdisjoint, self._giving_back)
+        is_none = partial(uids.isdisjoint, self._cache.giving_back)
         yield from wait_until(is_none, _SHOWN_SECONDS, "claims are being given back")
 
     def _make_sure_of_use(self, claims: Sequence[ResourceClaim], pod: PodInfo) -> None:
@@ -299,7 +291,7 @@ class Reservations:
 
     def _give_back(self, claim: ResourceClaim, writing: Callable[[], _GivingBack]) -> Conversation:
         """Take something from a claim; no bind relies on what the claim had until that is over."""
-        self._giving_back.append(claim.metadata.uid)
+        self._cache.giving_back.append(claim.metadata.uid)
         try:
             now = yield from writing()
             if now is not None:
@@ -308,4 +300,4 @@ class Reservations:
             yield _LATEST_SECONDS
             raise
         finally:
-            self._giving_back.remove(claim.metadata.uid)
+            self._cache.giving_back.remove(claim.metadata.uid)
