@@ -69,6 +69,8 @@ EXPECTED = {
         *("Node ADD", "Node UPDATE_NODE_LABEL", "Node UPDATE_NODE_ALLOCATABLE"),
         *("ResourceClaim ADD", "ResourceClaim UPDATE", "ResourceClaim DELETE"),
         "TargetPod UPDATE_POD_GENERATED_RESOURCE_CLAIM",
+        # kube-scheduler tells nobody of devices that a pod gives back before they are written.
+        "AssignedPod DELETE",
         *("DeviceClass ADD", "DeviceClass UPDATE", "ResourceSlice ADD", "ResourceSlice UPDATE"),
         # As kube-scheduler, to which a rule that changes is a change of the slices that it taints.
         *("DeviceTaintRule ADD", "DeviceTaintRule UPDATE", "DeviceTaintRule DELETE"),

@@ -194,6 +194,10 @@ class BindingCycle:
             status = SUCCESS_LABEL
         finally:
             calls.report("PreBind", status, self.clock() - started)
+            if self._waiting.get(reserved.pod.uid) is not reserved:
+                # It was given up meanwhile. What it kept while requests were under way is free only now.
+                self.queue.move_all(ASSIGNED_POD_DELETE, reserved.pod, None)
+                self.queue.wake()
 
     def _notify(self, pod: PodInfo, notice: Notice) -> None:
         self.metrics.pre_bind_notices.add(notice.reason)

@@ -4,7 +4,7 @@ import json
 
 import msgspec
 from msgspec.structs import replace
-from tests.builders import make_node, make_pod
+from tests.builders import make_container, make_node, make_pod, make_pod_info
 from tests.devices.device_builders import DRIVER, exactly, make_claim, make_class, make_gpus
 from tests.plugins.preemption.worlds import World
 
@@ -23,6 +23,7 @@ NOT_HELPFUL = "preemption: 0/2 nodes are available: 2 Preemption is not helpful 
 PLUGIN = "DynamicResources"
 TIME = "2026-01-02T00:00:00Z"
 """What the clock of a World shows."""
+GPU = "nvidia.com/gpu"
 
 
 def claiming(*claims, name="p", made=(), **fields):
@@ -47,6 +48,19 @@ def claim(name="c", *requests, version="1", devices=None, node=None, users=(), t
     body = msgspec.to_builtins(made) | {"status": status}
     body["metadata"] |= {"resourceVersion": version, **metadata}
     return msgspec.convert(body, ResourceClaim)
+
+
+def providing(name="gpu", resource=GPU, created=None):
+    """A class that provides an extended resource."""
+    made = make_class(name)
+    spec = replace(made.spec, extended_resource_name=resource)
+    return replace(made, spec=spec, metadata=replace(made.metadata, creation_timestamp=created))
+
+
+def asking(count=1, resource=GPU, name="p", **requests):
+    """A pod with one container that asks for devices as an extended resource."""
+    container = make_container(requests={"cpu": 1, resource: count, **requests})
+    return make_pod_info(name, namespace="ns", uid=name, containers=[container])
 
 
 class DeviceWorld(World):

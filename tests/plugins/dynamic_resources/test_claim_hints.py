@@ -2,10 +2,10 @@
 
 import pytest
 from msgspec.structs import replace
-from tests.plugins.dynamic_resources.device_scene import DeviceWorld, claim, claiming
+from tests.plugins.dynamic_resources.device_scene import DeviceWorld, asking, claim, claiming, providing
 
 from bayplan.api.objects import PodResourceClaimStatus
-from bayplan.framework.cluster_event import RESOURCE_CLAIM_ANY, TARGET_POD_CLAIMS, QueueingHint
+from bayplan.framework.cluster_event import ASSIGNED_POD_DELETE, RESOURCE_CLAIM_ANY, TARGET_POD_CLAIMS, QueueingHint
 
 FREE = claim("c")
 TAKEN = claim("c", devices=["gpu-0"], node="n2")
@@ -66,3 +66,20 @@ def test_the_names_of_generated_claims_help_once_all_are_there():
     after.pod = replace(after.pod, status=replace(after.pod.status, resource_claim_statuses=[made]))
     assert hint(before, before, after) is QueueingHint.SKIP
     assert hint(before, before, before) is QueueingHint.QUEUE
+
+
+@pytest.mark.parametrize(
+    ("given_up", "wakes"),
+    [
+        (claiming("c", name="q"), True),
+        (claiming("other", name="q"), False),
+        (claiming(name="q"), False),
+        (claiming("c", name="q", node="n2"), False),
+        (claiming("gone", name="q"), True),
+        (asking(name="q"), True),
+    ],
+    ids=["has none now", "has its devices still", "no claims", "on a node", "its claim is gone", "extended resources"],
+)
+def test_a_pod_that_gives_back_devices_which_were_never_written_helps(given_up, wakes):
+    hint = hint_for(DeviceWorld(FREE, OTHER_TAKEN, providing()), ASSIGNED_POD_DELETE)
+    assert hint(claiming("c"), given_up, None) is (QueueingHint.QUEUE if wakes else QueueingHint.SKIP)

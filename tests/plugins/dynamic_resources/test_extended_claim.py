@@ -10,12 +10,15 @@ from msgspec.structs import replace
 from tests.builders import make_container, make_node, make_pod_info
 from tests.devices.device_builders import exactly, make_class, make_gpus
 from tests.plugins.dynamic_resources.device_scene import (
+    GPU,
     NOT_HELPFUL,
     ClaimServer,
     DeviceWorld,
+    asking,
     claim,
     claiming,
     perform,
+    providing,
     refused,
 )
 
@@ -32,22 +35,8 @@ from bayplan.plugins.extended_resources import ExtendedResources
 
 DATA = Path(__file__).parent / "data" / "extended_requests.json"
 """What `record_extended` recorded of kube-scheduler 1.37.1."""
-GPU = "nvidia.com/gpu"
 IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"
 MADE = "p-extended-resources-abcde"
-
-
-def providing(name="gpu", resource=GPU, created=None):
-    """A class that provides an extended resource."""
-    made = make_class(name)
-    spec = replace(made.spec, extended_resource_name=resource)
-    return replace(made, spec=spec, metadata=replace(made.metadata, creation_timestamp=created))
-
-
-def asking(count=1, resource=GPU, name="p", **requests):
-    """A pod with one container that asks for devices as an extended resource."""
-    container = make_container(requests={"cpu": 1, resource: count, **requests})
-    return make_pod_info(name, namespace="ns", uid=name, containers=[container])
 
 
 def world_with(*objects, count=2):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from bayplan.api.claim_objects import ResourceClaim
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.cluster_event import (
+    ASSIGNED_POD_DELETE,
     DEVICE_CLASS_ADD_OR_UPDATE,
     DEVICE_TAINT_RULE_ANY,
     NODE_ADD,
@@ -19,12 +20,21 @@ from bayplan.framework.cluster_event import (
 )
 from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 from bayplan.plugins.dynamic_resources.pod_claims import ClaimError, claims_of
+from bayplan.plugins.extended_resources import ExtendedResources
 
 _Get = Callable[[str], ResourceClaim | None]
 
 
-def claim_registrations(get: _Get) -> Sequence[EventRegistration]:
+def claim_registrations(get: _Get, extended: ExtendedResources) -> Sequence[EventRegistration]:
     """Return the events of a plugin that finds claims by `get`; a rule that changes changes the devices it taints."""
+
+    def gives_back_unwritten(pod: PodInfo, old: PodInfo, new: object) -> bool:
+        # No claim tells of devices that a pod took which is on no node after all. kube-scheduler tells nobody.
+        if old.pod.spec.node_name:
+            return False
+        claims = _resolved(old, get)
+        have_all = claims is not None and all(each.status.allocation is not None for each in claims)
+        return not have_all or bool(extended.asked_by(old))
 
     def has_claims_now(pod: PodInfo, old: PodInfo, new: PodInfo) -> bool:
         return _resolved(new, get) is not None
@@ -37,6 +47,7 @@ def claim_registrations(get: _Get) -> Sequence[EventRegistration]:
         EventRegistration(NODE_LABEL),
         EventRegistration(NODE_ALLOCATABLE),
         EventRegistration(RESOURCE_CLAIM_ANY, claim_hint),
+        EventRegistration(ASSIGNED_POD_DELETE, hint(gives_back_unwritten, old=PodInfo)),
         EventRegistration(TARGET_POD_CLAIMS, hint(has_claims_now, old=PodInfo, new=PodInfo)),
         EventRegistration(DEVICE_CLASS_ADD_OR_UPDATE),
         EventRegistration(RESOURCE_SLICE_ADD_OR_UPDATE),

@@ -125,7 +125,7 @@ class DynamicResources:
         return self._extended.asked_by(pod)
 
     def events_to_register(self) -> Sequence[EventRegistration]:
-        return claim_registrations(self._cache.get)
+        return claim_registrations(self._cache.get, self._extended)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         if not pod.pod.spec.resource_claims:
