@@ -10,17 +10,6 @@ from tests.reference.kubernetes_1_16 import used_and_capacity
 from bayplan.cache.pod_info import PodInfo
 
 
-def fit_plus(pod: PodInfo, host: Host, resources: Mapping[str, tuple[str, int]]) -> int:
-    """By the name of each resource its strategy and weight."""
-    total = weights = 0
-    for name, (kind, weight) in resources.items():
-        if pod.requests.amounts.get(name, 0):
-            used, capacity = used_and_capacity(pod, host, name)
-            part = min(used, capacity) if kind == "MostAllocated" else max(capacity - used, 0)
-            total, weights = total + weight * (100 * part // max(capacity, 1)), weights + weight
-    return total // weights if weights else 100
-
-
 def scarce_resource_avoidance(pod: PodInfo, host: Host, scarce: Sequence[str]) -> int:
     kinds = {name for name, amount in (host.node.status.allocatable or {}).items() if int(amount) and name != "pods"}
     unused = kinds - {name for name, amount in pod.requests.amounts.items() if amount}

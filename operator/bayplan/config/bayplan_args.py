@@ -4,7 +4,7 @@ They are those of bayplan's own plugins, and of two to which it adds: DefaultPre
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Final
 
@@ -112,31 +112,6 @@ class DefaultPreemptionArgs:
 _WEIGHT: Final = within(1, 100, "not in valid range [1, 100]", or_zero=True)
 
 
-class AllocationType(StrEnum):
-    """Which nodes come first by one resource."""
-
-    MOST_ALLOCATED = "MostAllocated"
-    LEAST_ALLOCATED = "LeastAllocated"
-
-
-@dataclass(frozen=True, slots=True)
-class ResourceStrategy:
-    """How one resource counts."""
-
-    type: Annotated[AllocationType, Rule(required=True)] = AllocationType.MOST_ALLOCATED
-    """Whether nodes with most or least of it allocated come first."""
-    weight: Annotated[int, _WEIGHT] = 1
-    """Its share of the score, 1..100."""
-
-
-@dataclass(frozen=True, slots=True)
-class NodeResourcesFitPlusArgs:
-    """Arguments of NodeResourcesFitPlus, with koordinator's names."""
-
-    resources: Mapping[str, ResourceStrategy] = field(default_factory=dict)
-    """By the name of the resource, how it counts for pods that ask for it."""
-
-
 @dataclass(frozen=True, slots=True)
 class ScarceResourceAvoidanceArgs:
     """Arguments of ScarceResourceAvoidance, with koordinator's names."""
@@ -191,7 +166,6 @@ BayplanArgs = (
     | NodeHeadroomArgs
     | ExpectedDurationArgs
     | DefaultPreemptionArgs
-    | NodeResourcesFitPlusArgs
     | ScarceResourceAvoidanceArgs
     | NodeResourcesLeastRemainderArgs
     | TopologyMostAllocatedArgs
@@ -229,19 +203,6 @@ def _node_headroom(fields: Fields) -> NodeHeadroomArgs:
     return fields.build(NodeHeadroomArgs, resources=resources or default.resources)
 
 
-def _fit_plus(fields: Fields) -> NodeResourcesFitPlusArgs:
-    return NodeResourcesFitPlusArgs(fields.optional("resources", _strategies) or {})
-
-
-def _strategies(fields: Fields) -> dict[str, ResourceStrategy]:
-    strategies: dict[str, ResourceStrategy] = {}
-    for name in fields.keys():  # noqa: SIM118  no mapping
-        with fields.nested(name) as each:
-            kind = each.choice("type", AllocationType) or AllocationType.MOST_ALLOCATED
-            strategies[name] = each.build(ResourceStrategy, zero_counts=False, type=kind)
-    return strategies
-
-
 def _weighted(fields: Fields) -> tuple[WeightedResource, ...]:
     decoded = fields.objects(
         "resources", lambda each: each.build(WeightedResource, zero_counts=False, name=required_name(each))
@@ -254,7 +215,6 @@ BAYPLAN_DECODERS: Final[Mapping[str, Callable[[Fields], BayplanArgs]]] = {
     "DefaultPreemption": _default_preemption,
     "ExpectedDuration": lambda fields: fields.build(ExpectedDurationArgs),
     "NodeHeadroom": _node_headroom,
-    "NodeResourcesFitPlus": _fit_plus,
     "NodeResourcesFragmentation": lambda fields: fields.build(
         NodeResourcesFragmentationArgs, resources=_weighted(fields)
     ),

@@ -135,8 +135,6 @@ class _Writer:
                 plain[key] = self._strategy(own)
             elif is_dataclass(own) and is_dataclass(other):
                 plain[key] = self._changes(own, other)
-            elif isinstance(own, Mapping):
-                plain[key] = {name: self._value(each) for name, each in own.items()}
             else:
                 plain[key] = self._value(own, value)
         return plain

@@ -12,7 +12,6 @@ from bayplan.config.types import API_VERSION, EXTENSION_POINTS, KIND, Profile
 _FIT: Final = "NodeResourcesFit"
 _NEEDS_RESOURCES: Final[Mapping[object, str]] = {
     "NodeHeadroom": "no resources to keep",
-    "NodeResourcesFitPlus": "no resources to score by",
     "ScarceResourceAvoidance": "no resources to avoid",
 }
 """By plugin that does nothing without resources, what to say of that."""

@@ -193,8 +193,6 @@ class _Definitions:
             return self._value(next(each for each in arguments if each is not NoneType))
         if origin in {tuple, list}:
             return {"type": "array", "items": _or_null(self._value(arguments[0]))}
-        if origin is Mapping:
-            return {"type": "object", "additionalProperties": _or_null(self._value(arguments[1]))}
         if is_dataclass(hint) or (isinstance(hint, type) and issubclass(hint, msgspec.Struct)):
             return self.reference(cast("type", hint))
         if isinstance(hint, type) and issubclass(hint, StrEnum):

@@ -46,7 +46,6 @@ from bayplan.plugins.node_resources.node_resources_balanced_allocation import (
     ResultingBalance,
 )
 from bayplan.plugins.node_resources.node_resources_fit import NodeResourcesFit
-from bayplan.plugins.node_resources.node_resources_fit_plus import NodeResourcesFitPlus
 from bayplan.plugins.node_resources.node_resources_fragmentation import NodeResourcesFragmentation
 from bayplan.plugins.node_resources.node_resources_least_remainder import NodeResourcesLeastRemainder
 from bayplan.plugins.node_resources.scarce_resource_avoidance import ScarceResourceAvoidance
@@ -148,7 +147,6 @@ _MADE_BY: Final[Mapping[type[Plugin], Callable[[Any, Handle], Plugin]]] = {
     NodeDeclaredFeatures: lambda args, handle: NodeDeclaredFeatures(),
     ExpectedDuration: lambda args, handle: ExpectedDuration(args, handle.nodes, handle.clock),
     NodeHeadroom: lambda args, handle: NodeHeadroom(args),
-    NodeResourcesFitPlus: lambda args, handle: NodeResourcesFitPlus(args),
     NodeResourcesLeastRemainder: lambda args, handle: NodeResourcesLeastRemainder(args, handle.nodes),
     ScarceResourceAvoidance: lambda args, handle: ScarceResourceAvoidance(args),
     TopologyMostAllocated: lambda args, handle: TopologyMostAllocated(args, handle.index),

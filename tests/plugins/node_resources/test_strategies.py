@@ -6,30 +6,19 @@ from hypothesis import strategies as st
 from tests.builders import make_node, make_pod, make_pod_info
 from tests.config.configurations import V1, complaints, load
 from tests.plugins.scenes import Scene, sign
-from tests.reference.strategies import fit_plus, least_remainder, scarce_resource_avoidance
+from tests.reference.strategies import least_remainder, scarce_resource_avoidance
 
-from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import (
-    AllocationType,
-    NodeResourcesFitPlusArgs,
     NodeResourcesLeastRemainderArgs,
-    ResourceStrategy,
     ScarceResourceAvoidanceArgs,
     WeightedResource,
 )
 from bayplan.config.convert import to_effective
 from bayplan.framework.interface import CycleState
-from bayplan.plugins.node_resources.node_resources_fit_plus import NodeResourcesFitPlus
 from bayplan.plugins.node_resources.node_resources_least_remainder import NodeResourcesLeastRemainder
 from bayplan.plugins.node_resources.scarce_resource_avoidance import ScarceResourceAvoidance
 
 GPU = "example.com/gpu"
-MOST, LEAST = AllocationType.MOST_ALLOCATED, AllocationType.LEAST_ALLOCATED
-
-
-def plus(**resources):
-    by_name = {GPU if name == "gpu" else name: ResourceStrategy(*each) for name, each in resources.items()}
-    return NodeResourcesFitPlus(NodeResourcesFitPlusArgs(by_name))
 
 
 def remainder(scene, **weights):
@@ -37,35 +26,6 @@ def remainder(scene, **weights):
     plugin = NodeResourcesLeastRemainder(NodeResourcesLeastRemainderArgs(resources), scene.cache.nodes)
     assert plugin.sign_inputs(make_pod_info())
     return plugin
-
-
-def test_each_resource_has_a_strategy_of_its_own():
-    scene = Scene(
-        make_node("busy", cpu=10, allocatable={GPU: 2}),
-        make_node("idle", cpu=10, allocatable={GPU: 2}),
-        make_pod("a", node="busy", cpu=5, requests={GPU: 1}),
-    )
-    pod = make_pod(cpu=1, requests={GPU: 1})
-    assert scene.scores(plus(gpu=(MOST, 3)), pod) == {"busy": 100, "idle": 50}
-    assert scene.scores(plus(cpu=(LEAST, 1)), pod) == {"busy": 40, "idle": 90}
-    assert scene.scores(plus(gpu=(MOST, 3), cpu=(LEAST, 1)), pod) == {"busy": 85, "idle": 60}
-
-
-def test_what_the_pod_does_not_ask_for_does_not_count():
-    scene = Scene(make_node("n", cpu=10, allocatable={GPU: 2}))
-    assert scene.score(plus(gpu=(LEAST, 9), cpu=(MOST, 1)), make_pod(cpu=4)) == 40
-    assert scene.score(plus(gpu=(LEAST, 9)), make_pod(cpu=4)) == 100
-
-
-def test_what_a_node_lacks_scores_0_whether_or_not_another_has_it():
-    scene, plugin = Scene(make_node("plain", cpu=10)), plus(gpu=(MOST, 1), cpu=(LEAST, 1))
-    pod = make_pod(cpu=2, requests={GPU: 1})
-    assert scene.scores(plugin, pod) == {"plain": 40}
-    scene.add(make_node("gpus", cpu=10, allocatable={GPU: 2}))
-    assert scene.scores(plugin, pod) == {"plain": 40, "gpus": 65}
-    nodes = scene.cache.nodes
-    told = plugin.resource_scores(PodInfo(pod), nodes, nodes.row("plain"))
-    assert [(each.resource, each.score) for each in told] == [("cpu", 80)]
 
 
 def test_nodes_with_a_scarce_resource_come_late_for_pods_that_do_not_ask_for_it():
@@ -123,9 +83,6 @@ def scene_of(nodes, placed):
 def test_columns_say_what_one_node_at_a_time_says(nodes, placed, asked, weights, chosen):
     scene, pod = scene_of(nodes, placed), make_pod(requests=asked)
     info, hosts = make_pod_info(requests=asked), scene.hosts()
-    kinds = {name: (LEAST if name in chosen else MOST, weight) for name, weight in weights.items()}
-    plugin = NodeResourcesFitPlus(NodeResourcesFitPlusArgs({k: ResourceStrategy(*each) for k, each in kinds.items()}))
-    assert scene.scores(plugin, pod) == {host.name: fit_plus(info, host, kinds) for host in hosts}
     scarce = ScarceResourceAvoidance(ScarceResourceAvoidanceArgs(tuple(chosen)))
     assert scene.scores(scarce, pod) == {
         host.name: scarce_resource_avoidance(info, host, tuple(chosen)) for host in hosts
@@ -144,7 +101,6 @@ def profile(plugin, args, **enabled):
 @pytest.mark.parametrize(
     ("plugin", "args"),
     [
-        ("NodeResourcesFitPlus", {"resources": {GPU: {"type": "MostAllocated", "weight": 2}}}),
         ("ScarceResourceAvoidance", {"resources": [GPU]}),
         ("NodeResourcesLeastRemainder", {"resources": [{"name": "cpu", "weight": 5}]}),
         ("TopologyMostAllocated", {"topologyKey": "rack", "resources": [{"name": "cpu", "weight": 5}]}),
@@ -156,21 +112,9 @@ def test_arguments_are_read_and_shown_as_they_are(tmp_path, plugin, args):
     assert {each["name"]: each["args"] for each in shown["pluginConfig"]}[plugin] == args
 
 
-ALLOCATION = 'supported values: "MostAllocated", "LeastAllocated"'
-
-
 @pytest.mark.parametrize(
     ("plugin", "resources", "complaint"),
     [
-        ("NodeResourcesFitPlus", [], ": Invalid value: list: must be an object"),
-        ("NodeResourcesFitPlus", {GPU: {}}, f'["{GPU}"].type: Unsupported value: "": {ALLOCATION}'),
-        ("NodeResourcesFitPlus", {"cpu": {"type": "Best"}}, f'.cpu.type: Unsupported value: "Best": {ALLOCATION}'),
-        ("NodeResourcesFitPlus", {"cpu": {"type": "MostAllocated", "wait": 1}}, ".cpu.wait: unknown field"),
-        (
-            "NodeResourcesFitPlus",
-            {"cpu": {"type": "MostAllocated", "weight": 101}},
-            ".cpu.weight: Invalid value: 101: not in valid range [1, 100]",
-        ),
         ("ScarceResourceAvoidance", [1], "[0]: Invalid value: 1: must be a string; put it in quotes"),
         ("NodeResourcesLeastRemainder", [{"weight": 1}], "[0].name: Required value"),
         ("NodeResourcesLeastRemainder", [{"name": "cpu"}, {"name": "cpu"}], '[1].name: Duplicate value: "cpu"'),
@@ -181,20 +125,15 @@ def test_wrong_arguments_are_named(tmp_path, plugin, resources, complaint):
     assert told.startswith(f"profiles[0].pluginConfig[0].args.resources{complaint}")
 
 
-@pytest.mark.parametrize(
-    "plugin", [plus(cpu=(MOST, 1), memory=(LEAST, 2)), "least"], ids=["NodeResourcesFitPlus", "least remainder"]
-)
-def test_what_each_resource_adds_is_told(plugin):
+def test_what_each_resource_adds_is_told():
     scene = Scene(make_node("n", cpu=10, memory=100), make_pod("a", node="n", cpu=2, memory=50))
-    if plugin == "least":
-        plugin = remainder(scene, cpu=1, memory=2)
+    plugin = remainder(scene, cpu=1, memory=2)
     told = plugin.resource_scores(make_pod_info(cpu=3, memory=25), scene.cache.nodes, 0)
     shown = [(each.resource, each.before, each.after, each.allocatable, each.weight) for each in told]
     assert shown == [("cpu", 2000, 5000, 10000, 1), ("memory", 50, 75, 100, 2)]
-    assert [each.score for each in told] == ([50, 25] if isinstance(plugin, NodeResourcesFitPlus) else [50, 75])
+    assert [each.score for each in told] == [50, 75]
 
 
 def test_a_pod_that_asks_for_nothing_is_scored():
     scene = Scene(make_node("n", cpu=1, memory="200Mi"))
-    assert scene.score(plus(cpu=(MOST, 1)), make_pod()) == 100
     assert remainder(scene, cpu=1).score(CycleState(), make_pod_info(), scene.cache.nodes, scene.cache.nodes.rows()) > 0

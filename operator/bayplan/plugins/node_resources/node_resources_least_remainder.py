@@ -12,7 +12,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.bayplan_args import NodeResourcesLeastRemainderArgs
 from bayplan.framework.interface import MAX_NODE_SCORE, CycleState, Scores
 from bayplan.framework.status import Normalize, Reads, ResourceScore, Traits
-from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, resource_columns, what_counts
+from bayplan.plugins.node_resources.resource_scoring import ResourceColumns, resource_columns
 
 SHARE_BITS: Final = 20
 """A share of the largest node is told in 2**20 parts."""
@@ -58,7 +58,9 @@ class NodeResourcesLeastRemainder:
         return self._largest.amounts
 
     def sign_pod(self, pod: PodInfo) -> Hashable:
-        return (what_counts(pod, self._resources), self._largest.amounts)
+        requests = pod.requests
+        asked = tuple(requests.scoring_amounts.get(each.name, 0) for each in self._resources)
+        return (requests.scoring_cpu, requests.scoring_memory, asked, self._largest.amounts)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeTable, rows: Rows) -> Scores:
         total = np.zeros(len(rows), dtype=np.int64)

@@ -1,6 +1,6 @@
 """The arithmetic of NodeResourcesFit's strategies on whole columns, in kube-scheduler's integers."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -49,15 +49,6 @@ class ResourceColumns(msgspec.Struct, frozen=True):
         """Return what it adds to the score of a row, for explanations; the row has some of it, which scores `score`."""
         after, allocatable = self.on_row(row)
         return ResourceScore(self.name, after - self.wanted, after, allocatable, score, self.weight, of_ten, assumed)
-
-
-def what_counts(pod: PodInfo, resources: Sequence[WeightedResource]) -> Hashable:
-    """Return what of a pod `resource_columns` and requests for these resources depend on."""
-    requests = pod.requests
-    asked = tuple(
-        (requests.amounts.get(each.name, 0), requests.scoring_amounts.get(each.name, 0)) for each in resources
-    )
-    return (requests.scoring_cpu, requests.scoring_memory, asked)
 
 
 def resource_columns(
