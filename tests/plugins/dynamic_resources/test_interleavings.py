@@ -117,6 +117,7 @@ class Cluster(ClaimServer):
                 self.arrives(0)
             self.show(len(self.unseen))
         exchanging.go_on(answer)
+        self._begin_later()
 
     def _settle(self, name):
         node, exchanging = self.binding[name]

@@ -31,6 +31,24 @@ class Pending:
     holders: set[object] = field(default_factory=set)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TakingBack:
+    """A write under way that takes the devices of a claim as it is, or the right of the pod `pod_uid` to use it."""
+
+    claim: ResourceClaim
+    pod_uid: str | None = None
+
+    def concerns(self, claim: ResourceClaim, pod_uid: str) -> bool:
+        """Return whether the pod's bind with the claim, as it is known now, has to wait for it.
+
+        Devices are taken of the one version that the write names.
+        """
+        meta, known = claim.metadata, self.claim.metadata
+        if self.pod_uid is not None:
+            return (meta.uid, pod_uid) == (known.uid, self.pod_uid)
+        return (meta.uid, meta.resource_version) == (known.uid, known.resource_version)
+
+
 class ClaimCache:
     """Shows each claim as we wrote it until the watch shows that or a later version; all profiles share it.
 
@@ -54,8 +72,8 @@ class ClaimCache:
         self.state = AllocatedState()
         self.pending: dict[str, Pending] = {}
         """What is decided and not written, by the UID of the claim."""
-        self.giving_back: list[str] = []
-        """The UID of the claim for each write under way that takes something from one."""
+        self.giving_back: list[TakingBack] = []
+        """Each write under way that takes something from a claim."""
         self.binding: dict[str, None] = {}
         """The UIDs of pods whose claims are written and whose binds may be under way, the longest ago first."""
         self._allocator: Allocator | None = None

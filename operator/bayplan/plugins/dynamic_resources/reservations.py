@@ -21,7 +21,7 @@ from bayplan.plugins.dynamic_resources.binding_conditions import (
     is_overdue,
     waits_for_devices,
 )
-from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache, TakingBack
 from bayplan.plugins.dynamic_resources.claim_writes import (
     UnansweredError,
     bind_claim,
@@ -106,14 +106,14 @@ class Reservations:
             if claim.status.allocation is not None and is_reserved_for(claim, pod):
                 others = [each for each in claim.status.reserved_for or () if each.uid != pod.uid]
                 free = replace(claim, status=replace(claim.status, reserved_for=others))
-                self._later("unreserve", claim, partial(unreserve, claim, pod), free)
+                self._later("unreserve", TakingBack(claim, pod.uid), partial(unreserve, claim, pod), free)
         if (special := self._cache.special_claim(pod.uid)) is not None:
             self.delete(special, pod)
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Have a claim give its devices back."""
         free = replace(claim, status=replace(claim.status, allocation=None, reserved_for=None, devices=None))
-        self._later("deallocate", claim, partial(deallocate, claim), free)
+        self._later("deallocate", TakingBack(claim), partial(deallocate, claim), free)
 
     def delete(self, claim: ResourceClaim, pod: PodInfo) -> None:
         """Have the claim that stands for the pod's extended resources go, and its devices be free."""
@@ -136,7 +136,7 @@ class Reservations:
         written: list[ResourceClaim] = []
         found: list[ResourceClaim] = []
         try:
-            yield from self._until_none_is_given_back(reserved.claims)
+            yield from self._until_none_is_given_back(reserved.claims, pod)
             for known in reserved.claims:
                 allocation = self._allocation(reserved, known)
                 now = self._cache.get(key_of(known.metadata)) or known
@@ -148,7 +148,7 @@ class Reservations:
                 written.append((yield from self._bind_special(reserved, reserved.special, pod)))
             yield from self._make_sure(written, found, pod)
             yield from self._wait_for_devices([*found, *written], node_name)
-            yield from self._until_none_is_given_back(reserved.claims)
+            yield from self._until_none_is_given_back(reserved.claims, pod)
             self._make_sure_of_use([*found, *written], pod)
             if not reserved.has_ended:
                 self._reserved.pop(pod.uid, None)
@@ -197,12 +197,15 @@ class Reservations:
             name, other = claim.metadata.name, key_of(rival.metadata)
             text = f"a device of claim {name} was allocated to claim {other} by another scheduler"
             yield Notice("Warning", "DeviceTakenTwice", "Scheduling", text)
-            yield from self._give_back(now, partial(deallocate, now))
+            yield from self._give_back(TakingBack(now), partial(deallocate, now))
             raise EffectError(text)
 
-    def _until_none_is_given_back(self, claims: Sequence[ResourceClaim]) -> _Steps:
-        uids = {claim.metadata.uid for claim in claims}
-        is_none = partial(uids.isdisjoint, self._cache.giving_back)
+    def _until_none_is_given_back(self, claims: Sequence[ResourceClaim], pod: PodInfo) -> _Steps:
+        def is_none() -> bool:
+            under_way = self._cache.giving_back
+            now = [self._cache.get(key_of(claim.metadata)) or claim for claim in claims] if under_way else ()
+            return not any(each.concerns(claim, pod.uid) for claim in now for each in under_way)
+
         yield from wait_until(is_none, _SHOWN_SECONDS, "claims are being given back")
 
     def _make_sure_of_use(self, claims: Sequence[ResourceClaim], pod: PodInfo) -> None:
@@ -284,20 +287,31 @@ class Reservations:
         self._reserved.pop(pod.uid, None)
 
     def _later(
-        self, doing: str, claim: ResourceClaim, writing: Callable[[], _GivingBack], becomes: ResourceClaim
+        self, doing: str, taking: TakingBack, writing: Callable[[], _GivingBack], becomes: ResourceClaim
     ) -> None:
-        begin, assume = partial(self._give_back, claim, writing), partial(self._cache.assume, becomes)
-        self._afterwards(Exchange(begin, assume, f"{doing} claim {key_of(claim.metadata)}"))
+        begin, assume = partial(self._give_back, taking, writing), partial(self._cache.assume, becomes)
+        self._afterwards(Exchange(begin, assume, f"{doing} claim {key_of(becomes.metadata)}"))
 
-    def _give_back(self, claim: ResourceClaim, writing: Callable[[], _GivingBack]) -> Conversation:
-        """Take something from a claim; no bind relies on what the claim had until that is over."""
-        self._cache.giving_back.append(claim.metadata.uid)
+    def _give_back(self, taking: TakingBack, writing: Callable[[], _GivingBack]) -> Conversation:
+        """Take something from a claim; no bind relies on what it had until that is over.
+
+        Where nobody answers, it is over once it cannot be carried out any more, whether anybody waits for that or not.
+        """
+        self._cache.giving_back.append(taking)
+        is_over = True
         try:
             now = yield from writing()
             if now is not None:
                 self._cache.take_written(now)
         except UnansweredError:
-            yield _LATEST_SECONDS
+            is_over = False
+            about = f"claim {key_of(taking.claim.metadata)} without an answer"
+            self._afterwards(Exchange(partial(self._outlast, taking), lambda: None, about))
             raise
         finally:
-            self._cache.giving_back.remove(claim.metadata.uid)
+            if is_over:
+                self._cache.giving_back.remove(taking)
+
+    def _outlast(self, taking: TakingBack) -> Conversation:
+        yield _LATEST_SECONDS
+        self._cache.giving_back.remove(taking)
