@@ -327,3 +327,30 @@ def test_devices_of_two_tries_of_a_pod_are_taken_until_the_request_of_the_first_
     assert "cannot allocate" in world.outcome(asking(name="q"))
     first.close()
     assert world.outcome(asking(name="q")) == "n2"
+
+
+def test_a_claim_that_is_made_for_a_try_which_was_given_up_goes_again():
+    world = world_with()
+    server = MakingServer(world)
+    pod = asking()
+    conversation = world.reserve(pod).begin()
+    request = next(conversation)
+    world.unreserve(pod)
+    assert world.later == []
+    conversation.send(server.answer(request))
+    conversation.close()
+    (later,) = world.later
+    assert perform(later, server) == ("done", [])
+    assert server.claims == {}
+
+
+def test_one_that_the_watch_did_not_show_goes_too():
+    world = world_with()
+    server = MakingServer(world)
+    server.show = lambda: None
+    pod = asking()
+    assert perform(world.reserve(pod), server)[0] == "claim is not shown: context deadline exceeded"
+    world.unreserve(pod)
+    (later,) = world.later
+    assert perform(later, server) == ("done", [])
+    assert server.claims == {}

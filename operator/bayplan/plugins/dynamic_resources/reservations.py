@@ -57,6 +57,8 @@ class _Reserved:
     """Whether requests are made for it: what was sent may yet arrive."""
     has_ended: bool = False
     """Whether it was given back."""
+    made: ResourceClaim | None = None
+    """What was made of `special`."""
 
 
 class Reservations:
@@ -101,14 +103,14 @@ class Reservations:
         if reserved is not None:
             reserved.has_ended = True
             if not reserved.is_under_way:
-                self._release(reserved)
+                self._end(reserved, pod)
+        elif (special := self._cache.special_claim(pod.uid)) is not None:
+            self.delete(special, pod)
         for claim in claims_that_are_there(pod, self._cache.get):
             if claim.status.allocation is not None and is_reserved_for(claim, pod):
                 others = [each for each in claim.status.reserved_for or () if each.uid != pod.uid]
                 free = replace(claim, status=replace(claim.status, reserved_for=others))
                 self._later("unreserve", TakingBack(claim, pod.uid), partial(unreserve, claim, pod), free)
-        if (special := self._cache.special_claim(pod.uid)) is not None:
-            self.delete(special, pod)
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Have a claim give its devices back."""
@@ -156,7 +158,7 @@ class Reservations:
         finally:
             reserved.is_under_way = False
             if reserved.has_ended:
-                self._release(reserved)
+                self._end(reserved, pod)
 
     def _bind_special(self, reserved: _Reserved, special: SpecialClaim, pod: PodInfo) -> _Claiming:
         """Make the claim that stands for the pod's extended resources, and bind it as others.
@@ -164,7 +166,7 @@ class Reservations:
         Its devices count as taken under the UID it had before until it has them by what was written.
         """
         try:
-            made = yield from create(special.claim)
+            reserved.made = made = yield from create(special.claim)
         except EffectError:
             self._calls.claim_made("failure")
             raise
@@ -266,9 +268,12 @@ class Reservations:
         allocation = reserved.allocations.get(claim.metadata.uid)
         return allocation and replace(allocation, allocation_timestamp=format_time(self._clock()))
 
-    def _release(self, reserved: _Reserved) -> None:
+    def _end(self, reserved: _Reserved, pod: PodInfo) -> None:
+        """Have the devices be free, and the claim go that was made: no try after this one knows of it."""
         for uid in reserved.allocations:
             self._cache.release(uid, reserved)
+        if reserved.made is not None:
+            self.delete(reserved.made, pod)
 
     def _assume_bound(self, reserved: _Reserved, pod: PodInfo) -> None:
         """Have the claims be as they would be written, where nothing is."""
