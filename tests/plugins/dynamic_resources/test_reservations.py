@@ -335,3 +335,11 @@ def test_what_is_kept_of_claims_goes_with_them():
     cache.follow()
     assert (cache.state.size, cache.pending) == (0, {})
     assert cache.get("ns/c0") is None
+
+
+def test_where_nothing_is_written_a_claim_that_is_gone_meanwhile_has_no_devices():
+    world, _ = scene(claim(), claim("d", exactly("r", 2)))
+    exchange = world.reserve(claiming("c"))
+    world.claims.delete("ns/c")
+    exchange.assume()
+    assert world.outcome(claiming("d")) == "n2"

@@ -290,6 +290,7 @@ class Reservations:
                 replace(claim, status=replace(claim.status, allocation=allocation, reserved_for=reserved_for))
             )
         self._reserved.pop(pod.uid, None)
+        self._end(reserved, pod)
 
     def _later(
         self, doing: str, taking: TakingBack, writing: Callable[[], _GivingBack], becomes: ResourceClaim
