@@ -104,6 +104,11 @@ class DeviceWorld(World):
         self.framework.run_unreserve({}, pod, node)
 
 
+def world_with(*objects, count=2):
+    """A world whose class provides the extended resource `GPU`."""
+    return DeviceWorld(providing(), *objects, count=count)
+
+
 def refused(world, pod):
     found = world.schedule(pod)
     assert isinstance(found, FitError)
@@ -118,6 +123,8 @@ class ClaimServer:
         self.claims = {each.metadata.name: msgspec.to_builtins(each) for each in claims}
         self.version = 100
         self.calls = []
+        self.told = {}
+        """What was written on the status of each pod."""
         self.before = {}
         """What happens right before the call of a number, from 1; returns an answer in place of the server's."""
         self.is_shown_at_once = True
@@ -127,7 +134,17 @@ class ClaimServer:
         meanwhile = self.before.pop(len(self.calls), lambda: False)()
         if meanwhile is not False:
             return meanwhile
-        name = request.path.split("/")[7] if "resourceclaims" in request.path else ""
+        _, _, pod = request.path.partition("/pods/")
+        if pod.endswith("/status"):
+            self.told[pod.split("/")[0]] = request.body["status"]
+            return ApiResponse(200, b"{}")
+        name = "" if pod else [*request.path.split("/"), ""][7]
+        if request.method == "POST":
+            name = request.body["metadata"]["name"]
+            if name in self.claims:
+                return ApiResponse(409, b'{"reason": "AlreadyExists", "message": "it is there"}')
+            self.claims[name] = {**request.body, "metadata": {**request.body["metadata"], "uid": f"{name}-uid"}}
+            self.change(name, {})
         if name not in self.claims:
             return ApiResponse(404, b'{"reason": "NotFound", "message": "not there"}')
         if request.method == "PATCH":
@@ -138,7 +155,10 @@ class ClaimServer:
             ):
                 return ApiResponse(409, b'{"reason": "Conflict", "message": "changed"}')
             self.change(name, request.body)
-        return ApiResponse(200, json.dumps(self.claims[name]).encode())
+        answer = ApiResponse(200, json.dumps(self.claims[name]).encode())
+        if request.method == "DELETE":
+            self.delete(name)
+        return answer
 
     def change(self, name, body):
         """Write as a patch does."""
@@ -159,6 +179,12 @@ class ClaimServer:
             status["reservedFor"] = []
         if self.is_shown_at_once:
             self.show()
+
+    def delete(self, name):
+        """Have a claim go."""
+        del self.claims[name]
+        if self.is_shown_at_once:
+            self.world.claims.delete(f"ns/{name}")
 
     def show(self):
         """Have the watch show all that there is."""
