@@ -40,17 +40,26 @@ _RULES: dict[str, list[Object]] = {
     EVENTS: [{"apiGroups": ["", "events.k8s.io"], "operations": ["CREATE", "UPDATE"], "resources": ["events"]}],
 }
 CALLS = tuple(_RULES)
-LONGEST_TIMEOUT_SECONDS = 30
-"""What a webhook may ask for at most; the API server gives the call up then."""
+DEFAULT_TIMEOUT_SECONDS, LONGEST_TIMEOUT_SECONDS = 10, 30
+"""What a webhook has that asks for nothing, and what it may ask for at most; the API server gives the call up then."""
 _TAKEN_UP_SECONDS = 2.5
 """The API server takes configurations up a moment after they are created, policies a second or two later."""
 
 
 @contextmanager
 def failing_admission(
-    plane: ControlPlane, namespace: str, call: str, failure: str, *, mutating: bool = False
+    plane: ControlPlane,
+    namespace: str,
+    call: str,
+    failure: str,
+    *,
+    mutating: bool = False,
+    timeout_seconds: int = LONGEST_TIMEOUT_SECONDS,
 ) -> Iterator[None]:
-    """Has one kind of call fail in a namespace until the block ends; then held calls are cut off, and new ones pass."""
+    """Has one kind of call fail in a namespace until the block ends; then held calls are cut off, and new ones pass.
+
+    The API server waits `timeout_seconds` for a webhook.
+    """
     name = f"failing-{call}-{namespace}"
     with contextlib.ExitStack() as stack:
         if failure == QUOTA:
@@ -64,7 +73,10 @@ def failing_admission(
             # The process ends last: a webhook that is still called and not there would be one more failure.
             port, authority = stack.enter_context(_webhook(plane, failure))
             kind = "mutating" if mutating else "validating"
-            document = {"metadata": {"name": name}, "webhooks": [_entry(namespace, call, port, authority)]}
+            document = {
+                "metadata": {"name": name},
+                "webhooks": [_entry(namespace, call, port, authority) | {"timeoutSeconds": timeout_seconds}],
+            }
             _create(plane, stack, f"{kind}webhookconfigurations", document)
         time.sleep(_TAKEN_UP_SECONDS)
         yield
@@ -99,7 +111,6 @@ def _entry(namespace: str, call: str, port: int, authority: Path) -> Object:
         "failurePolicy": "Fail",
         "sideEffects": "None",
         "admissionReviewVersions": ["v1"],
-        "timeoutSeconds": LONGEST_TIMEOUT_SECONDS,
     }
 
 

@@ -10,7 +10,15 @@ import pytest
 from e2e.conftest import RunBayplan
 from e2e.controlplane.bayplan_process import BayplanProcess
 from e2e.controlplane.client import ApiClient, Object
-from e2e.controlplane.failing_webhook import BINDING, DELETION, HANGS_31, REFUSED, STATUS, failing_admission
+from e2e.controlplane.failing_webhook import (
+    BINDING,
+    DEFAULT_TIMEOUT_SECONDS,
+    DELETION,
+    HANGS_31,
+    REFUSED,
+    STATUS,
+    failing_admission,
+)
 from e2e.controlplane.objects import node, pod, pod_of_class
 from e2e.controlplane.plane import ControlPlane
 from e2e.controlplane.waiting import wait_until
@@ -89,6 +97,20 @@ def test_binds_refused_in_one_namespace_delay_no_other_and_their_pods_are_told_w
         of_binds = f"resource=pods/binding namespace={bad!r}"
         assert bayplan.log().count(f"admission refuses writes, and the Events of the pods say why {of_binds}") == 1
     wait_bound(client, bad, refused, timeout_seconds=AFTER_SECONDS)
+
+
+def test_a_webhook_that_hangs_for_the_time_it_has_by_default_is_named_to_the_pod(
+    control_plane: ControlPlane, client: ApiClient, bad: str, bayplan: BayplanProcess
+) -> None:
+    client.create("nodes", node("n1"))
+    with failing_admission(control_plane, bad, BINDING, HANGS_31, timeout_seconds=DEFAULT_TIMEOUT_SECONDS):
+        (name,) = _create(client, bad, 1)
+        wait_until(
+            lambda: any('webhook "webhook.failing.example"' in event["note"] for event in _failed(client, bad, name)),
+            "an Event that names the webhook",
+        )
+    assert metric(bayplan, "bayplan_admission_refusals_total", resource="pods/binding", namespace=bad) >= 1
+    assert metric(bayplan, "bayplan_bind_ambiguous_total") == 0
 
 
 def test_conditions_that_hang_in_one_namespace_are_written_in_others(

@@ -12,7 +12,7 @@ from tests.faults.faults import status_body
 from tests.faults.memory_api import BOOKMARK_SECONDS, MemoryApi, verb_of
 
 from bayplan.api.backoff import TokenBucket
-from bayplan.api.client import MAX_THROTTLED_TRIES
+from bayplan.api.client import ANSWER_SECONDS, MAX_THROTTLED_TRIES
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.response import ApiResponse
 from bayplan.api.watch_source import AnswerError, BrokenStreamError, ListPage
@@ -40,7 +40,7 @@ class MemoryClient:
         body: bytes | None = None,
         content_type: str = "",
         accept: str | None = None,
-        timeout_seconds: float = 10.0,
+        timeout_seconds: float = ANSWER_SECONDS,
         on_send: Callable[[], None] | None = None,
     ) -> ApiResponse:
         await self._bucket.wait()

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -22,6 +22,9 @@ from bayplan.api.trust import without_system_roots
 
 USER_AGENT = f"bayplan/{__version__}"
 CONNECT_TIMEOUT_SECONDS = 5.0
+ANSWER_SECONDS = 12.0
+"""How long an answer is waited for: an admission webhook has ten seconds by default, and only then the API server says
+which of them did not answer."""
 # client-go gives up after ten answers of 429 (rest/with_retry.go); a wait longer than this is the caller's to
 # plan.
 MAX_THROTTLED_TRIES = 10
@@ -42,8 +45,9 @@ class ApiClient:
     code "<error>" when there was no answer; `on_throttle(method, seconds)` when the rate limit made a request
     wait; `on_refused(method, path)` when admission refused a write; `on_forbidden(problem)` for another 403 to a write,
     which is not believed while `has_unread_roles`: the write is sent again.
-    `admit` is asked at the moment before each try of a write is sent: it gives the seconds in which that try has to be
-    over, or raises UnreachableError, and nothing is sent. A `bucket` that is given is the rate limit; without it and
+    `admit` is asked at the moment before each try of a write is sent: it gives the seconds for which writes are
+    allowed, or raises UnreachableError, and nothing is sent. It is asked again when they are over, and a try that is
+    under way ends unless there are more. A `bucket` that is given is the rate limit; without it and
     `qps` there is none.
     """
 
@@ -83,7 +87,7 @@ class ApiClient:
         body: bytes | None = None,
         content_type: str = JSON,
         accept: str | None = None,
-        timeout_seconds: float = 10.0,
+        timeout_seconds: float = ANSWER_SECONDS,
         on_send: Callable[[], None] | None = None,
     ) -> ApiResponse:
         """Send one request and return the answer, whatever its status.
@@ -158,25 +162,51 @@ class ApiClient:
         code = NO_ANSWER
         task = asyncio.current_task()
         cancelled_before = task.cancelling() if task is not None else 0
-        if self.admit is not None and call.method != "GET":
-            # The last thing before it is handed over: from then on it cannot be held back, and its time begins.
-            seconds = min(seconds, self.admit())
         try:
-            answer = await request.timeout(timedelta(seconds=seconds)).build().send()
-            status = answer.status
-            content = bytes(await answer.bytes())
-            code = str(status)
+            # The last thing before it is handed over: from then on it cannot be held back, and its time begins.
+            async with self._while_admitted(call):
+                try:
+                    answer = await request.timeout(timedelta(seconds=seconds)).build().send()
+                    status = answer.status
+                    content = bytes(await answer.bytes())
+                    code = str(status)
+                finally:
+                    if self.on_request is not None:
+                        self.on_request(call.method, code, self.clock() - started)
+                    if task is not None and task.cancelling() > cancelled_before:
+                        # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody
+                        # had asked.
+                        raise asyncio.CancelledError
         except PyreqwestError as error:
             raise self._failure(error, call.about, seconds) from error
-        finally:
-            if self.on_request is not None:
-                self.on_request(call.method, code, self.clock() - started)
-            if task is not None and task.cancelling() > cancelled_before:
-                # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody had asked.
-                raise asyncio.CancelledError
+        except TimeoutError as error:
+            raise AmbiguousError(f"{call.about}: no answer while this replica surely led") from error
         if status < 400:
             return ApiResponse(status, content)
         return ApiResponse(status, content, parse_retry_after(answer.get_header("retry-after")))
+
+    @asynccontextmanager
+    async def _while_admitted(self, call: ApiCall) -> AsyncIterator[None]:
+        """End what is awaited in it with TimeoutError at the moment from which a write is not admitted any more."""
+        if self.admit is None or call.method == "GET":
+            yield
+            return
+        admit, loop = self.admit, asyncio.get_running_loop()
+        timer: asyncio.TimerHandle
+
+        def look() -> None:
+            nonlocal timer
+            try:
+                timer = loop.call_later(admit(), look)
+            except UnreachableError:
+                limit.reschedule(loop.time())
+
+        timer = loop.call_later(admit(), look)
+        try:
+            async with asyncio.timeout(None) as limit:
+                yield
+        finally:
+            timer.cancel()
 
     def _failure(self, error: PyreqwestError, asked: str, seconds: float) -> AmbiguousError | UnreachableError:
         causes = (error.details.get("causes") or []) if isinstance(error, DetailedPyreqwestError) else []

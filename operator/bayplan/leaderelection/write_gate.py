@@ -17,7 +17,7 @@ class NotLeadingError(UnreachableError):
 
 
 class WriteGate:
-    """Says whether a write may start, and by when it has to be over.
+    """Says whether a write may start, and for how long it may go on before the gate is asked again.
 
     Whoever sends writes asks it at the moment before each request leaves, retries included; only the elector opens it.
     It closes by its clock, so a process that was stopped, suspended or starved finds it closed without anybody's help.
@@ -43,7 +43,7 @@ class WriteGate:
         return not self._is_shut and self._clock() < self._deadline
 
     def seconds_left(self) -> float:
-        """Return the seconds in which a write that starts now has to be over.
+        """Return the seconds for which writes are allowed from now on.
 
         Raises:
             NotLeadingError: no write may start.

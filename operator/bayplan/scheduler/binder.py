@@ -8,7 +8,7 @@ from enum import Enum
 from math import inf
 from time import monotonic
 
-from bayplan.api.client import ApiClient
+from bayplan.api.client import ANSWER_SECONDS, ApiClient
 from bayplan.api.errors import AmbiguousError, UnreachableError
 from bayplan.api.objects import Pod
 from bayplan.api.response import ApiResponse
@@ -74,7 +74,7 @@ class Binder:
     confirmed_node: Callable[[str], str | None]
     on_ambiguous: Callable[[], None]
     on_conflict: Callable[[], None] = lambda: None
-    timeout: float = 10.0
+    timeout: float = ANSWER_SECONDS
     request_timeout: float = 60.0
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
@@ -218,7 +218,7 @@ async def fetch_pod(
     client: ApiClient,
     namespace: str,
     name: str,
-    timeout_seconds: float = 10.0,
+    timeout_seconds: float = ANSWER_SECONDS,
     on_send: Callable[[], None] | None = None,
 ) -> tuple[int, Pod | None]:
     """Read a pod from the API server: the answer's status, 0 without one, and the pod if it can be read.
