@@ -141,8 +141,17 @@ CASES = [
             series("rest_client_requests_total", code="<error>", method="GET"): "0+9x30",
             series("rest_client_requests_total", code="200", method="GET"): "0+1x30",
         },
-        "90% of the requests of a:1 get no answer.",
+        "90% of the reads and renewals of a:1 get no answer.",
         REPLICA,
+    ),
+    Case(
+        "BayplanAPIServerUnreachable",
+        "a webhook that hangs in one namespace",
+        20,
+        {
+            series("rest_client_requests_total", code="<error>", method="PATCH"): "0+60x40",
+            series("rest_client_requests_total", code="200", method="PUT"): "0+30x40",
+        },
     ),
     Case(
         "BayplanAPIServerUnreachable",
