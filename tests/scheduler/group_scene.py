@@ -67,7 +67,7 @@ class GroupScene:
         for source in GroupSource:
             self.groups.serve(source)
         self.cycle = SchedulingCycle(self.cache.nodes, nominator, self.frameworks.values())
-        self.kept = KeptEmptiedNodes()
+        self.kept = KeptEmptiedNodes(self.cache, self.groups, nominator)
         self._sequence = itertools.count()
 
     def bound(self, name, **fields):
@@ -83,9 +83,7 @@ class GroupScene:
 
     def round(self, group, members, kept=None, **options):
         kept = self.kept if kept is None else kept
-        preemption = PodGroupPreemption(
-            group, members, self.cache, self.groups, self.frameworks, self.nominator, clock=lambda: 0.0, kept=kept
-        )
+        preemption = PodGroupPreemption(group, members, kept, self.frameworks, clock=lambda: 0.0)
         return PodGroupRound(
             group,
             members,

@@ -97,7 +97,7 @@ def test_a_group_is_told_what_nodes_that_were_emptied_for_it_alone_would_say(rou
         group = make_pod_group("g", least=2, priority=priority)
         members = scene.queued(str(cpu), str(cpu), priority=priority)
         shared = scene.round(group, members)
-        apart = scene.round(group, members, kept=KeptEmptiedNodes())
+        apart = scene.round(group, members, kept=KeptEmptiedNodes(scene.cache, scene.groups, scene.nominator))
         found = shared.run()
         shared.undo()
         expected = apart.run()
@@ -114,7 +114,7 @@ def scene():
 
 
 def emptied(scene, priority=10):
-    return scene.kept.take(scene.cache, priority, scene.groups, scene.nominator, scene.frameworks)
+    return scene.kept.take(priority, scene.frameworks)
 
 
 def followed(nodes: EmptiedNodes):

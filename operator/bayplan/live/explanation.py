@@ -34,6 +34,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import Decision, FitError, Outcome
+from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound
 from bayplan.scheduler.recent_decisions import FailedAttempt, RecentDecision
@@ -235,7 +236,8 @@ def group_item(
 
     ordered = sorted(waiting, key=lambda pod: (-pod.priority, pod.name))
     members = [QueuedPodInfo(pod, 0.0, number) for number, pod in enumerate(ordered)]
-    preemption = PodGroupPreemption(group, members, cache, groups, frameworks, nominator, clock=lambda: 0.0)
+    kept = KeptEmptiedNodes(cache, groups, nominator)
+    preemption = PodGroupPreemption(group, members, kept, frameworks, clock=lambda: 0.0)
     trial = PodGroupRound(
         replace(group, least=1), members, cache, cycle, frameworks, clock=lambda: 0.0, decided=decided
     )

@@ -139,7 +139,10 @@ class AttemptRunner:
     metrics: Metrics | None = None
     decides_by_kind: bool = False
     decided: Callable[[Decision], None] | None = None
-    emptied: KeptEmptiedNodes = field(default_factory=KeptEmptiedNodes, init=False)
+    emptied: KeptEmptiedNodes = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.emptied = KeptEmptiedNodes(self.cache, self.queue.groups, self.queue.nominator)
 
     def run(self) -> Result | QueuedPodGroup | None:
         """Pop a pod and see its attempt through; None when no pod is ready. A group is the caller's to try."""

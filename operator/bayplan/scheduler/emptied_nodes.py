@@ -94,33 +94,29 @@ class EmptiedNodes:
         return priority_in_group(pod, self.groups.object_of(pod)) < self.priority
 
 
+@dataclass(eq=False)
 class KeptEmptiedNodes:
     """The emptied nodes of the priorities that were asked for last; groups that wait share them.
 
-    Each is a copy of all that pods take, so there are few, and none that nobody asked for of late.
+    Each is a copy of all that pods take on `source`, so there are few, and none that nobody asked for of late.
     """
 
-    def __init__(self) -> None:
-        self._kept: UsedOfLate[int, EmptiedNodes] = UsedOfLate(_KEPT_PRIORITIES)
+    source: Cache
+    groups: PodGroups
+    nominator: Nominator
+    _kept: UsedOfLate[int, EmptiedNodes] = field(default_factory=lambda: UsedOfLate(_KEPT_PRIORITIES), init=False)
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def take(
-        self,
-        source: Cache,
-        priority: int,
-        groups: PodGroups,
-        nominator: Nominator,
-        frameworks: Mapping[str, Framework],
-    ) -> EmptiedNodes:
+    def take(self, priority: int, frameworks: Mapping[str, Framework]) -> EmptiedNodes:
         """Hand out those of a priority, which are kept again once they are given back as they were."""
         emptied = self._kept.get(priority)
         if emptied is not None:
             self._kept.drop(priority)
             if emptied.frameworks is frameworks:
                 return emptied
-        return EmptiedNodes(source, priority, groups, nominator, frameworks)
+        return EmptiedNodes(self.source, priority, self.groups, self.nominator, frameworks)
 
     def give_back(self, emptied: EmptiedNodes) -> None:
         """Keep them for the next group."""

@@ -50,26 +50,18 @@ class GroupAttempt:
     _round: PodGroupRound = field(init=False)
 
     def __post_init__(self) -> None:
-        attempts = self.attempts
+        attempts, group, members = self.attempts, self.queued.group, list(self.queued.members.values())
+        preemption = PodGroupPreemption(group, members, attempts.emptied, attempts.frameworks, attempts.clock)
         self._round = PodGroupRound(
-            self.queued.group,
-            list(self.queued.members.values()),
+            group,
+            members,
             cache=attempts.cache,
             cycle=attempts.cycle,
             frameworks=attempts.frameworks,
             clock=attempts.clock,
             on_placed=attempts.queue.placed,
             decided=attempts.decided,
-            preempt=PodGroupPreemption(
-                self.queued.group,
-                list(self.queued.members.values()),
-                cache=attempts.cache,
-                groups=attempts.queue.groups,
-                frameworks=attempts.frameworks,
-                nominator=attempts.queue.nominator,
-                clock=attempts.clock,
-                kept=attempts.emptied,
-            ).run,
+            preempt=preemption.run,
         )
 
     def run(self) -> list[Reserved | Failed]:

@@ -8,7 +8,7 @@ from bayplan.cache.cache import Cache
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.nominator import Nominator
 from bayplan.framework.runtime import Framework
-from bayplan.groups.pod_groups import PodGroup, PodGroups
+from bayplan.groups.pod_groups import PodGroup
 from bayplan.plugins.preemption.default_preemption import (
     DefaultPreemption,
     is_terminating_by_preemption,
@@ -50,16 +50,13 @@ class PodGroupPreemption:
 
     group: PodGroup
     members: Sequence[QueuedPodInfo]
-    cache: Cache
-    groups: PodGroups
+    kept: KeptEmptiedNodes
     frameworks: Mapping[str, Framework]
-    nominator: Nominator
     clock: Callable[[], float]
-    kept: KeptEmptiedNodes = field(default_factory=KeptEmptiedNodes)
     _nominated: dict[str, str] = field(init=False)
 
     def __post_init__(self) -> None:
-        nodes = {each.uid: self.nominator.nominated_or_named_node(each.pod_info) for each in self.members}
+        nodes = {each.uid: self.kept.nominator.nominated_or_named_node(each.pod_info) for each in self.members}
         self._nominated = {uid: node for uid, node in nodes.items() if node}
 
     @property
@@ -83,9 +80,9 @@ class PodGroupPreemption:
         in_vain = yield from self._in_vain(plugin)
         if in_vain is not None:
             return in_vain
-        emptied = self.cache.beside(self.group.key)
+        emptied = self.kept.source.beside(self.group.key)
         units: list[VictimUnit] = []
-        for found in units_below(self.priority, emptied.nodes, self.groups, plugin.rule, self.group.key):
+        for found in units_below(self.priority, emptied.nodes, self.kept.groups, plugin.rule, self.group.key):
             units = found or units
             yield
         if not units:
@@ -108,7 +105,7 @@ class PodGroupPreemption:
 
     def _is_under_way(self) -> bool:
         """Whether somebody of lower priority is being evicted from a node that a member is nominated to."""
-        nodes, priority = self.cache.nodes, self.priority
+        nodes, priority = self.kept.source.nodes, self.priority
         rows = (nodes.row(name) for name in set(self._nominated.values()))
         return any(
             pod.priority < priority and is_terminating_by_preemption(pod)
@@ -127,9 +124,9 @@ class PodGroupPreemption:
 
         They are not where time decides who may end, or where pods of the group itself run or are nominated.
         """
-        if plugin.rule.minimum_runtime or self._nominated or self.cache.members.of(self.group.key):
+        if plugin.rule.minimum_runtime or self._nominated or self.kept.source.members.of(self.group.key):
             return None
-        emptied = self.kept.take(self.cache, self.priority, self.groups, self.nominator, self.frameworks)
+        emptied = self.kept.take(self.priority, self.frameworks)
         yield from emptied.follow()
         if emptied.is_all:
             self.kept.give_back(emptied)
@@ -169,16 +166,16 @@ class PodGroupPreemption:
         if plugin.strict and violations:
             return self._none(STRICT)
         # Meanwhile some may have ended, and others begun to.
-        victims = tuple(now for pod in ranked if (now := self.cache.pod(pod.uid)) is not None)
+        victims = tuple(now for pod in ranked if (now := self.kept.source.pod(pod.uid)) is not None)
         text = f"{_PREFIX}found a placement for podgroup, preempting {len(victims)} victims"
-        there = {uid: node for uid, node in nodes.items() if self.cache.has_node(node)}
+        there = {uid: node for uid, node in nodes.items() if self.kept.source.has_node(node)}
         return GroupPreemption(text, there, victims, plugin.strict, violations)
 
     def _others_nominated(self) -> Nominator:
         """The nominations of all but the group's own pods, which are about to be placed anew."""
         others, own = Nominator(), {each.uid for each in self.members}
-        for node in self.nominator.nodes():
-            for pod in self.nominator.nominated_pods_for_node(node):
+        for node in self.kept.nominator.nodes():
+            for pod in self.kept.nominator.nominated_pods_for_node(node):
                 if pod.uid not in own:
                     others.add(pod, node)
         return others

@@ -26,6 +26,7 @@ from bayplan.plugins.registry import build_frameworks
 from bayplan.queue.queued_pod import QueuedPodInfo
 from bayplan.scheduler.cycle import SchedulingCycle
 from bayplan.scheduler.decision import FitError
+from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 from bayplan.scheduler.pod_group_preemption import PodGroupPreemption
 from bayplan.scheduler.pod_group_round import PodGroupRound, RoundStatus
 from bayplan.simulate.admission import Admission
@@ -182,9 +183,8 @@ class Replay:
     def _try_group(self, key: PodGroupKey, members: list[QueuedPodInfo]) -> bool:
         group = self._groups.get(key)
         assert group is not None
-        preemption = PodGroupPreemption(
-            group, members, self._cache, self._groups, self._frameworks, self._nominator, lambda: 0.0
-        )
+        kept = KeptEmptiedNodes(self._cache, self._groups, self._nominator)
+        preemption = PodGroupPreemption(group, members, kept, self._frameworks, lambda: 0.0)
         result = PodGroupRound(
             group,
             members,
