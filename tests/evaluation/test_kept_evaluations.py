@@ -239,4 +239,4 @@ def test_what_saw_nominations_goes_with_them():
             assert isinstance(scene.world.schedule(make_pod_info(cpu=f"{cpu}m")), Placement)
         scene.nominator.delete(nominated.uid)
         scene.world.schedule(make_pod_info(cpu="1m"))
-        assert tables() <= before + 1
+    assert tables() <= before + 1
