@@ -131,6 +131,22 @@ async def test_a_pod_that_is_nowhere_is_named_also_where_no_summary_is_given(exp
     assert await explain("nobody") == (1, "", said)
 
 
+@pytest.mark.parametrize(
+    ("spec", "said"),
+    [
+        (
+            {"nodeName": "gone"},
+            " on gone is not known to the scheduler that was asked, which knows no node of that name",
+        ),
+        ({}, " is not known to the scheduler that was asked, which may not have heard of it yet: ask again"),
+    ],
+)
+async def test_a_pod_of_its_own_that_it_does_not_know_is_told_without_another_scheduler(explain, cluster, spec, said):  # noqa: F811  the fixture
+    pod = {"metadata": {"name": "nobody", "namespace": "default"}, "spec": {"schedulerName": "bayplan", **spec}}
+    cluster.answers["/api/v1/namespaces/default/pods/nobody"] = (200, pod)
+    assert await explain("nobody") == (1, "", f"pod default/nobody{said}\n")
+
+
 async def test_a_misspelled_scheduler_is_told_with_the_name_that_is_meant(explain, cluster):  # noqa: F811  the fixture
     pod = {"metadata": {"name": "nobody", "namespace": "default"}, "spec": {"schedulerName": "bayplna"}}
     cluster.answers["/api/v1/namespaces/default/pods/nobody"] = (200, pod)

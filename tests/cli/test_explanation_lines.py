@@ -108,6 +108,32 @@ async def test_a_pod_whose_bind_was_refused_begins_with_that_and_why():
     )
 
 
+async def test_a_pod_whose_last_bind_failed_says_so_while_it_is_being_bound_again():
+    """What hangs for ten seconds and is tried again after one is being bound nearly all the time."""
+    scene = LiveScene()
+    await scene.first_attempt("web", cpu="1")
+    (web,) = scene.cache.assumed_pods()
+    message = 'running Bind plugin "DefaultBinder": status 500: InternalError: failed calling webhook "w": deadline'
+    scene.scheduler.decisions.failed(web, message, 0.001)
+    first = (await lines_of(scene, "web"))[0]
+    failed = 'status 500: InternalError: failed calling webhook "w": deadline'
+    assert first == f"default/web: being bound to n1; its last bind failed: {failed}"
+
+
+async def test_a_pod_that_no_single_change_helps_begins_with_what_most_nodes_have_against_it():
+    scene = LiveScene()
+    scene.node("n1")
+    scene.node("n2")
+    scene.node("n3", taints=["dedicated=gpu:NoSchedule"])
+    scene.pod("p", requests={"example.com/fpga": 1})
+    await scene.attempt()
+    first = (await lines_of(scene, "p"))[0]
+    assert first == (
+        "default/p: waits, no node fits; no single change would help; 2 of 3 nodes: "
+        "NodeResourcesFit: example.com/fpga, asked 1, most free 0 on n1 (n1 and n2)"
+    )
+
+
 async def test_where_it_waits_says_since_when_how_often_it_was_tried_and_when_it_is_tried_again():
     scene = LiveScene()
     scene.node("n1", cpu="1")

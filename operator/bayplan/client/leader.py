@@ -216,6 +216,9 @@ def _told(pod: Pod, ours: Sequence[str]) -> str:
         return f"pod {key} has ended: {pod.status.phase}"
     where = f" on {pod.spec.node_name}" if pod.spec.node_name else ""
     whose = pod.spec.scheduler_name or "default-scheduler"
+    if whose in ours:
+        why = "which knows no node of that name" if where else "which may not have heard of it yet: ask again"
+        return f"pod {key}{where} is not known to the scheduler that was asked, {why}"
     asked = "the one that was asked does not know it"
     if ours:
         asked += f" and schedules for {', '.join(ours)}{did_you_mean(whose, ours)}"

@@ -19,6 +19,8 @@ def verdict(answer: ExplanationAnswer) -> str:
     """Return what is with the pod and the one thing that would change it; people read it before all else."""
     queue = answer.queue
     if answer.node is not None:
+        if answer.state != "bound" and (failed := _failed_bind(answer)):
+            return f"being bound to {shown(answer.node)}; its last bind {failed}"
         how = "bound to" if answer.state == "bound" else "being bound to"
         return f"{how} {shown(answer.node)}, {_decided(answer)}"
     if answer.nomination is not None:
@@ -83,12 +85,18 @@ def ahead_text(pod: PodAhead) -> str:
 
 def _tried_again(answer: ExplanationAnswer, node: str) -> str:
     """Say of a pod that fits on `node` what keeps it from being there."""
-    last = answer.attempts[-1].message if answer.attempts else ""
-    if failed := re.match(r'running (?:Pre)?Bind plugin "[^"]*": (.*)', last):
-        ended = "was refused" if "status 4" in last else "failed"
-        return f"waits to be tried again, its bind {ended}: {shortened(failed[1], LONGEST_MESSAGE)}"
+    if failed := _failed_bind(answer):
+        return f"waits to be tried again, its bind {failed}"
     behind = f"; {ahead_text(answer.ahead[0])} is ahead" if answer.ahead else ""
     return f"waits to be tried, fits on {node} now{behind}"
+
+
+def _failed_bind(answer: ExplanationAnswer) -> str:
+    """Say how the last attempt ended, if it was the bind that failed."""
+    last = answer.attempts[-1].message if answer.attempts else ""
+    failed = re.match(r'running (?:Pre)?Bind plugin "[^"]*": (.*)', last)
+    ended = "was refused" if "status 4" in last else "failed"
+    return f"{ended}: {shortened(failed[1], LONGEST_MESSAGE)}" if failed else ""
 
 
 def _decided(answer: ExplanationAnswer) -> str:
@@ -116,6 +124,9 @@ def _what_would_help(explanation: Explanation) -> str:
         return f"; {pin}, which {why}"
     if explanation.changes:
         return f"; would help: {change_text(explanation.changes[0])}"
+    if not groups:
+        return ": there are no nodes"
+    most = groups[0]
     if len(groups) == 1:
-        return f": {group_text(groups[0])}"
-    return "; no single change would help" if explanation.nodes else ": there are no nodes"
+        return f": {group_text(most)}"
+    return f"; no single change would help; {most.count:,} of {explanation.nodes:,} nodes: {group_text(most)}"
