@@ -244,6 +244,14 @@ def test_a_cordoned_node_may_be_all_that_is_missing():
     assert scene.text(pod)[-1] == "  would help: to uncordon n2; or 1000m less of cpu, on n1"
 
 
+def test_a_cordoned_node_that_has_the_taint_of_it_may_be_all_that_is_missing():
+    """The node controller puts the taint on every cordoned node, so that a second filter rejects it."""
+    tainted = make_node("n3", unschedulable=True, taints=["node.kubernetes.io/unschedulable:NoSchedule"])
+    scene = Scene([make_node("n1", cpu=1), make_node("n2", cpu=1, unschedulable=True), tainted])
+    assert scene.explain(make_pod(cpu=2)).changes == (Uncordon("n3"), LessOfResource("cpu", 1000, "n1"))
+    assert Uncordon not in map(type, scene.explain(make_pod(cpu=99)).changes)
+
+
 def test_a_required_node_affinity_is_tried_out_where_nothing_else_is_against_the_pod():
     nodes = [
         make_node("n1", labels={"zone": "a"}),

@@ -15,7 +15,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.resources import CPU, PODS
 from bayplan.explain.explanation import LessOfResource, NoNodeAffinity, OneToleration, OtherLabel, Uncordon
 from bayplan.explain.node_groups import RejectedNodes
-from bayplan.framework.causes import Cordoned, Detail, LabelMismatch, Shortage, UntoleratedTaint
+from bayplan.framework.causes import Detail, LabelMismatch, Shortage, UntoleratedTaint
 
 _MOST_CONTAINERS: Final = 64
 """Of pods with more containers no smaller request is tried out."""
@@ -25,6 +25,7 @@ _MOST_TRIED: Final = 4
 _UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
 
 _NODE_AFFINITY: Final = "NodeAffinity"
+_NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
 
 OwnChange = LessOfResource | OneToleration | OtherLabel | NoNodeAffinity | Uncordon
 """A change of the pod itself, or of what one node says of itself."""
@@ -33,7 +34,8 @@ OwnChange = LessOfResource | OneToleration | OtherLabel | NoNodeAffinity | Uncor
 def helpful_changes(rejected: RejectedNodes) -> list[OwnChange]:
     """Return, for a pod that fits nowhere, the smallest single change of each kind that makes it fit.
 
-    Only nodes that one filter rejects for one cause come into question. Each change was applied and evaluated anew, so
+    Only nodes that one filter rejects for one cause come into question, and cordoned ones, whose taint has a second
+    filter reject them. Each change was applied and evaluated anew, so
     that what else depends on it has been heard.
     """
     if rejected.decision.evaluation.pre_filters.rejection is not None:
@@ -76,6 +78,10 @@ def _near_misses(rejected_nodes: RejectedNodes) -> Iterator[tuple[float, OwnChan
     """Give changes by size, the smaller the better: of requests their share, of others how common they are."""
     decision, order = rejected_nodes.decision, rejected_nodes.order
     pod, nodes, verdicts = decision.pod, decision.nodes, decision.evaluation.verdicts
+    rows = nodes.rows()
+    for rejection in verdicts.by_filter(rows[~verdicts.narrowed_out(rows)]):
+        if rejection.plugin.name == _NODE_UNSCHEDULABLE:
+            yield 1 / len(rejection.rows), Uncordon(nodes.names[order.first(rejection.rows)])
     for rejection in verdicts.solely_by_filter(pod):
         rejected, details = rejection.rows, rejected_nodes.details(rejection)
         if rejection.plugin.name == _NODE_AFFINITY and pod.pod.spec.required_nodes is not None:
@@ -91,8 +97,6 @@ def _near_misses(rejected_nodes: RejectedNodes) -> Iterator[tuple[float, OwnChan
                 yield by / cause.asked, LessOfResource(cause.resource, by, cause.node)
             elif isinstance(cause, UntoleratedTaint):
                 yield 1 / len(places), OneToleration(cause.key, cause.value, cause.effect, nodes.names[first])
-            elif isinstance(cause, Cordoned):
-                yield 1 / len(places), Uncordon(nodes.names[first])
             elif isinstance(cause, LabelMismatch) and cause.key in (pod.pod.spec.node_selector or {}):
                 yield 1 / len(places), _other_label(nodes, pod, cause.key, first)
 
