@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.devices.device_builders import DRIVER, make_gpus
 from tests.examples import examples
-from tests.plugins.dynamic_resources.device_scene import TIME, ClaimServer, DeviceWorld, claim, claiming
+from tests.plugins.dynamic_resources.device_scene import (
+    TIME,
+    ClaimServer,
+    DeviceWorld,
+    asking,
+    claim,
+    claiming,
+    providing,
+)
 
 from bayplan.api.claim_objects import ResourceClaim
 from bayplan.api.response import ApiCall, ApiResponse
@@ -17,10 +25,12 @@ from bayplan.devices.allocated_state import AllocatedState
 from bayplan.framework.status import EffectError, Notice
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_writes import FINALIZER
+from bayplan.plugins.dynamic_resources.extended_claim import pod_of
 from bayplan.scheduler.decision import Placement
 
 CLAIMS = ("a", "b", "c", "d")
-PODS = {"p": ("a",), "q": ("b", "a"), "r": ("c",), "s": ("d",), "t": ("d", "b")}
+PODS = {"p": ("a",), "q": ("b", "a"), "r": ("c",), "s": ("d",), "t": ("d", "b"), "u": (), "v": ()}
+"""The claims of each pod; those without ask for a device as an extended resource."""
 IN_GROUP = ("s", "t")
 MOST_STEPS = 2000
 LATEST_SECONDS = 60
@@ -60,22 +70,34 @@ class Cluster(ClaimServer):
     def __init__(self):
         claims = [claim(each, finalizers=[FINALIZER]) for each in CLAIMS]
         world = DeviceWorld(*claims)
-        world.add(make_gpus("n1", 1))
+        world.add(make_gpus("n1", 1), providing())
         super().__init__(world, *claims)
         self.is_shown_at_once = False
         self.unseen = []
         self.on_their_way = []
+        self.unheard = []
         self.binding, self.later, self.ready, self.bound = {}, [], {}, {}
 
     def pod(self, name):
+        if not PODS[name]:
+            return asking(name=name)
         return claiming(*PODS[name], name=name, **({"group": "g"} if name in IN_GROUP else {}))
+
+    def claims_of(self, name):
+        """The claims that the pod runs with."""
+        made = self.told.get(name)
+        return PODS[name] or (made["extendedResourceClaimStatus"]["resourceClaimName"],)
 
     def change(self, name, body):
         super().change(name, body)
-        self.unseen.append(msgspec.convert(copy.deepcopy(self.claims[name]), ResourceClaim))
+        self.unseen.append((name, msgspec.convert(copy.deepcopy(self.claims[name]), ResourceClaim)))
+
+    def delete(self, name):
+        super().delete(name)
+        self.unseen.append((name, None))
 
     def answer(self, request):
-        if "/pods/" in request.path:
+        if "/pods/" in request.path and request.method == "GET":
             name = request.path.rsplit("/", 1)[1]
             spec = {"nodeName": self.bound[name]} if name in self.bound else {}
             return ApiResponse(200, json.dumps({"metadata": {"uid": name}, "spec": spec}).encode())
@@ -108,8 +130,9 @@ class Cluster(ClaimServer):
     def _step(self, exchanging, how):
         request, answer = exchanging.step, None
         if isinstance(request, ApiCall):
-            if how == 1 and request.method == "PATCH":
+            if how == 1 and request.method != "GET":
                 self.on_their_way.append(request)
+                self.unheard.append(str(request))
             else:
                 answer = self.answer(request)
         elif isinstance(request, float) and request >= LATEST_SECONDS:
@@ -145,7 +168,7 @@ class Cluster(ClaimServer):
     def bind(self, name):
         if name in self.ready:
             self.bound[name] = self.ready.pop(name)
-            for each in PODS[name]:
+            for each in self.claims_of(name):
                 stored = self.stored(each).status
                 assert any(user.uid == name for user in stored.reserved_for), f"{name} may not use {each}"
                 (result,) = stored.allocation.devices.results
@@ -161,8 +184,11 @@ class Cluster(ClaimServer):
             self.answer(self.on_their_way.pop(which % len(self.on_their_way)))
 
     def show(self, count=1):
-        for each in self.unseen[:count]:
-            self.world.claims.set(each)
+        for name, each in self.unseen[:count]:
+            if each is None:
+                self.world.claims.delete(f"ns/{name}")
+            else:
+                self.world.claims.set(each)
         del self.unseen[:count]
 
     def is_killed_in(self, name, which):
@@ -186,7 +212,7 @@ class Cluster(ClaimServer):
 
     def is_deallocated(self, which):
         """The claim controller takes the devices of a claim that no pod uses."""
-        key = CLAIMS[which % len(CLAIMS)]
+        key = sorted(self.claims)[which % len(self.claims)]
         if self.stored(key).status.allocation is not None and not self.stored(key).status.reserved_for:
             self.change(key, {"status": {"allocation": None, "reservedFor": None}})
 
@@ -233,7 +259,7 @@ def test_at_rest_every_bound_pod_has_its_devices_alone_and_what_counts_as_taken_
     cluster.comes_to_rest()
     given_to = {}
     for name, node in cluster.bound.items():
-        for each in PODS[name]:
+        for each in cluster.claims_of(name):
             status = cluster.stored(each).status
             assert any(user.uid == name for user in status.reserved_for or ()), f"{name} may not use {each}"
             (result,) = status.allocation.devices.results
@@ -243,11 +269,22 @@ def test_at_rest_every_bound_pod_has_its_devices_alone_and_what_counts_as_taken_
     cache = cluster.world.cache.listers.shared(ClaimCache)
     cache.follow()
     said = AllocatedState()
-    for each in CLAIMS:
-        said.observe(each, cluster.stored(each).status.allocation)
+    for each in map(cluster.stored, cluster.claims):
+        said.observe(each.metadata.uid, each.status.allocation)
+        assert not is_forgotten(each, cluster), f"{each.metadata.name} is nobody's"
     assert not cache.pending
     pools = [(DRIVER, "n1"), (DRIVER, "n2")]
     assert [holders(cache.state, pool) for pool in pools] == [holders(said, pool) for pool in pools]
+
+
+def is_forgotten(each, cluster):
+    """Whether a claim was made, or has devices, for a pod that runs with another one; it is there until the pod ends.
+
+    One without devices may be left by a request whose answer was lost.
+    """
+    pod, name = pod_of(each), each.metadata.name
+    is_known = each.status.allocation is not None or not any(name in request for request in cluster.unheard)
+    return is_known and pod in cluster.bound and name not in cluster.claims_of(pod)
 
 
 def holders(state, pool):
