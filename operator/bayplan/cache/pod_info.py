@@ -51,7 +51,7 @@ def stays_on_its_node(pod: Pod) -> bool:
 class PodInfo:
     """A pod and what scheduling derives from it, computed once per object version and shared by queue, cache and cycle.
 
-    `key` is "namespace/name", for people and logs; identity is `uid` (a recreated pod is another pod).
+    Its identity is `uid`: a recreated pod is another pod.
     """
 
     __slots__ = (
@@ -61,12 +61,11 @@ class PodInfo:
         "_placed",
         "_requests",
         "_size",
-        "key",
         "name",
         "namespace",
         "pod",
         "priority",
-        "signatures",
+        "signature",
         "stays",
         "uid",
     )
@@ -77,16 +76,21 @@ class PodInfo:
         self.name = meta.name
         self.namespace = meta.namespace
         self.uid = meta.uid
-        self.key = f"{meta.namespace}/{meta.name}"
         self.priority = pod.spec.priority or 0
         self.stays = stays_on_its_node(pod)
         """Whether it could run nowhere else, as `stays_on_its_node` says."""
-        self.signatures: dict[str, Signature] = {}
+        self.signature: Signature | None = None
+        """As the profile has it that signed the pod last."""
         self._affinity_terms: PodAffinityTerms | None = None
         self._host_ports: tuple[HostPort, ...] | None = None
         self._requests: PodRequests | None = None
         self._placed: PodRequests | None = None
         self._size = 0
+
+    @property
+    def key(self) -> str:
+        """The pod as "namespace/name", for people and logs."""
+        return f"{self.namespace}/{self.name}"
 
     @property
     def is_terminating(self) -> bool:

@@ -21,8 +21,11 @@ _SHARED: Final = {
     ),
     "status": ("conditions", "container_statuses", "init_container_statuses"),
 }
-_NAMES: Final = (("metadata", "namespace"), ("spec", "scheduler_name"), ("spec", "node_name"), ("status", "phase"))
-"""Texts that thousands of pods have."""
+_TEXTS: Final = (
+    *(("metadata", "namespace"), ("metadata", "creation_timestamp"), ("spec", "scheduler_name"), ("spec", "node_name")),
+    *(("status", "phase"), ("status", "start_time")),
+)
+"""Texts that many pods have: times are whole seconds."""
 
 
 class SharedParts:
@@ -47,7 +50,8 @@ class SharedParts:
                     self._known.put((part, written), held)
                 else:
                     force_setattr(struct, part, known)
-        for name, text in _NAMES:
+        for name, text in _TEXTS:
             struct = getattr(pod, name)
-            force_setattr(struct, text, sys.intern(getattr(struct, text)))
+            if held := getattr(struct, text):
+                force_setattr(struct, text, sys.intern(held))
         return pod

@@ -275,15 +275,14 @@ class Framework:
         Kept on the pod and shared by pods of one template, so it is not worked out again unless what plugins make of
         such a pod has changed.
         """
-        name = self.profile_name
         inputs = (self._serial, *[sign_inputs(pod) for sign_inputs in self._sign_inputs])
-        known = pod.signatures.get(name)
+        known = pod.signature
         if known is None or known.inputs != inputs:
             model = pod if self._templates is None else self._templates.model_of(pod)
-            known = model.signatures.get(name)
+            known = model.signature
             if known is None or known.inputs != inputs:
-                known = model.signatures[name] = Signature(inputs, self._sign(model))
-            pod.signatures[name] = known
+                known = model.signature = Signature(inputs, self._sign(model))
+            pod.signature = known
         return known.value
 
     def _sign(self, pod: PodInfo) -> Hashable:
