@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.config.configurations import POLICY, V1, affinity, extenders, fit, plugins
+from tests.framework.test_missing_state import FILTERS, SCORES
 
 from bayplan.config.document import parse_document
+from bayplan.config.errors import quote
 from bayplan.config.lint import configuration_warnings
 from bayplan.plugins.registry import in_tree_extends
 
@@ -67,12 +69,40 @@ def resources(*listed):
             "does not run there",
         ),
         (extenders({"weight": 5}), "extenders[0].weight", "without a prioritizeVerb"),
+        (extenders({"urlPrefix": "not an address", "filterVerb": "f"}), "extenders[0].urlPrefix", "every call fails"),
+        (extenders({"urlPrefix": "", "filterVerb": "f"}), "extenders[0]", "every call fails"),
+        (
+            plugins(preFilter={"disabled": [{"name": "NodePorts"}, {"name": "NodeAffinity"}]}),
+            "profiles[0].plugins.preFilter",
+            'preFilter of "NodePorts" is off: every pod that comes to their filter fails',
+        ),
+        (
+            plugins(preScore={"disabled": [{"name": "*"}]}),
+            "profiles[0].plugins.preScore",
+            'preScore of "InterPodAffinity", "PodTopologySpread", "TaintToleration" is off',
+        ),
+        (
+            plugins(multiPoint={"disabled": [{"name": "NodePorts"}]}, filter={"enabled": [{"name": "NodePorts"}]}),
+            "profiles[0].plugins.filter",
+            'preFilter of "NodePorts" is off',
+        ),
     ],
 )
 def test_what_is_hardly_meant_is_warned_of_at_its_field(document, path, message):
     found = warned(document)
     assert list(found) == [path]
     assert message in found[path]
+
+
+@pytest.mark.parametrize(
+    ("before", "key", "failing"), [("preFilter", "filter", FILTERS), ("preScore", "score", SCORES)]
+)
+def test_what_fails_every_pod_without_its_preparation_is_warned_of_unless_it_is_off_as_well(before, key, failing):
+    everything = {"disabled": [{"name": "*"}]}
+    (told,) = warned(plugins(**{before: everything})).values()
+    assert told.startswith(f"{before} of {', '.join(map(quote, sorted(failing)))} is off")
+    assert warned(plugins(**{before: everything, key: everything})) == {}
+    assert warned(plugins(multiPoint=everything)) == {}
 
 
 def test_what_is_no_configuration_is_no_old_one():
@@ -85,7 +115,8 @@ def test_arguments_of_a_plugin_that_does_not_run_are_warned_of():
     assert warned(document) == {
         "profiles[0].pluginConfig[0]": 'has no effect: "NodeResourcesFit" is disabled at multiPoint'
     }
-    document["profiles"][0]["plugins"]["filter"] = {"enabled": [{"name": "NodeResourcesFit"}]}
+    for key in ("preFilter", "filter"):
+        document["profiles"][0]["plugins"][key] = {"enabled": [{"name": "NodeResourcesFit"}]}
     assert warned(document) == {}
 
 

@@ -112,6 +112,11 @@ def test_a_misspelled_plugin_is_told_with_the_name_that_is_nearest(tmp_path):
         assert said.endswith(': Invalid value: "NodeResourceFit": does not exist, did you mean "NodeResourcesFit"?')
 
 
+def test_who_enables_coscheduling_is_told_that_no_plugin_has_to_be(tmp_path):
+    (said,) = complaints(tmp_path, plugins(multiPoint={"enabled": [{"name": "Coscheduling"}]}))
+    assert said.endswith('"Coscheduling": does not exist: pods of a PodGroup are placed together without a plugin')
+
+
 def test_all_errors_come_at_once(tmp_path):
     text = """
 apiVersion: kubescheduler.config.k8s.io/v1

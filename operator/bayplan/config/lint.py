@@ -18,6 +18,24 @@ _NEEDS_RESOURCES: Final[Mapping[object, str]] = {
 _NATIVE: Final = frozenset(("cpu", "memory", "ephemeral-storage", "pods"))
 _MULTI_POINT: Final = "multiPoint"
 _COUNTS_AS_ONE: Final = "a weight of 0 counts as 1; to leave it out, take it out of the list"
+_PREPARED: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
+    "preFilter": (
+        "filter",
+        frozenset(
+            (
+                "InterPodAffinity",
+                "NodeDeclaredFeatures",
+                "NodePorts",
+                "NodeResourcesFit",
+                "PodTopologySpread",
+                "VolumeBinding",
+                "VolumeRestrictions",
+            )
+        ),
+    ),
+    "preScore": ("score", frozenset(("InterPodAffinity", "PodTopologySpread", "TaintToleration"))),
+}
+"""By extension point the one that is prepared there, and the plugins that fail every pod unless it was."""
 _WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "parallelism": "has no effect: bayplan looks at all nodes at once",
     "enableContentionProfiling": "has no effect: there is no contention to profile",
@@ -32,9 +50,10 @@ def configuration_warnings(
 ) -> Iterator[FieldWarning]:
     """Yield what is to be warned of in a decoded file; what has an error is passed over.
 
-    That is a format of the past, fields without effect, weights of 0, plugins that are enabled twice or where they do
-    nothing, arguments of plugins that do not run, and names of resources without a domain. `extends` tells at which
-    points plugins run. What has errors cannot be converted, and is not advised to be.
+    That is a format of the past, fields without effect, weights of 0, addresses that are none, plugins that are enabled
+    twice, where they do nothing or without what prepares them, arguments of plugins that do not run, and names of
+    resources without a domain. `extends` tells at which points plugins run. What has errors cannot be converted, and is
+    not advised to be.
     """
     kind = document.get("kind")
     if (document.get("apiVersion"), kind) != (API_VERSION, KIND):
@@ -56,8 +75,7 @@ def configuration_warnings(
         for each in _objects(profile, "pluginConfig"):
             yield from _of_arguments(each)
     for extender in _objects(top, "extenders"):
-        if extender.raw("weight") and not extender.raw("prioritizeVerb"):
-            yield FieldWarning(extender.at("weight"), "has no effect without a prioritizeVerb")
+        yield from _of_extender(extender)
 
 
 def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile]) -> Iterator[str]:
@@ -80,6 +98,15 @@ def spreading_profiles(document: Mapping[str, Any], profiles: Sequence[Profile])
         }
         if _FIT in profile.plugin_config and profile.fit.spreads and not names_one and not is_off:
             yield profile.scheduler_name
+
+
+def _of_extender(extender: Fields) -> Iterator[FieldWarning]:
+    url = extender.raw("urlPrefix")
+    if extender.raw("filterVerb") and not (isinstance(url, str) and url.startswith(("http://", "https://"))):
+        path = extender.at("urlPrefix") if url else extender.path
+        yield FieldWarning(path, "its urlPrefix is no http:// or https:// address: every call fails")
+    if extender.raw("weight") and not extender.raw("prioritizeVerb"):
+        yield FieldWarning(extender.at("weight"), "has no effect without a prioritizeVerb")
 
 
 def _of_election(election: Fields) -> Iterator[FieldWarning]:
@@ -113,7 +140,29 @@ def _of_plugins(profile: Fields, extends: Extends) -> Iterator[FieldWarning]:
         for entry in _objects(plugins.nested(key), "disabled"):
             if _runs(extends, entry.raw("name"), point) is False:
                 yield FieldWarning(entry.path, f"has no effect: {_shown(entry.raw('name'))} does not run there")
+    yield from _of_plugins_that_are_not_prepared(plugins)
     yield from _of_plugins_that_do_not_run(profile, plugins, everywhere)
+
+
+def _of_plugins_that_are_not_prepared(plugins: Fields) -> Iterator[FieldWarning]:
+    for before, (key, names) in _PREPARED.items():
+        failing = [name for name in sorted(names) if _is_on(plugins, key, name) and not _is_on(plugins, before, name)]
+        if failing:
+            listed = ", ".join(map(_shown, failing))
+            advice = f"every pod that comes to their {key} fails; disable them there, too"
+            yield FieldWarning(
+                plugins.at(before if plugins.has(before) else key), f"{before} of {listed} is off: {advice}"
+            )
+
+
+def _is_on(plugins: Fields, key: str, name: str) -> bool:
+    """Whether a plugin of the default set, which extends the point `key`, runs there."""
+    for block in (plugins.nested(key), plugins.nested(_MULTI_POINT)):
+        if name in _names(block, "enabled"):
+            return True
+        if not _names(block, "disabled").isdisjoint((name, "*")):
+            return False
+    return True
 
 
 def _of_plugins_that_do_not_run(profile: Fields, plugins: Fields, everywhere: set[str]) -> Iterator[FieldWarning]:

@@ -74,6 +74,9 @@ FORMER_PLUGINS: Final[Mapping[str, str]] = {
 Source: pkg/scheduler/framework/plugins/registry.go of these releases.
 """
 
+COSCHEDULING: Final = "Coscheduling"
+"""What of scheduler-plugins places the pods of a PodGroup together; here no plugin has to."""
+
 OWN_PLUGINS: Final = frozenset(BAYPLAN_DECODERS) - UPSTREAM_PLUGINS
 """The plugins that kube-scheduler does not have; all take arguments, and none runs by default."""
 

@@ -16,6 +16,7 @@ from bayplan.config.feature_gates import DEFAULT_FEATURE_GATES
 from bayplan.config.fields import Fields, Reading, required_name
 from bayplan.config.plugin_args import TAKE_ARGUMENTS, decode_args, default_args
 from bayplan.config.plugin_sets import (
+    COSCHEDULING,
     DEFAULT_PLUGINS,
     FORMER_PLUGINS,
     OWN_PLUGINS,
@@ -115,6 +116,8 @@ def _unknown_plugin(path: str, name: str, fields: Fields) -> list[FieldError]:
 def _not_existing(name: str, fields: Fields) -> str:
     if name in FORMER_PLUGINS:
         return f"does not exist any more: {FORMER_PLUGINS[name]}"
+    if name == COSCHEDULING:
+        return "does not exist: pods of a PodGroup are placed together without a plugin"
     return f"does not exist{did_you_mean(name, fields.reading.known, fields.errors)}"
 
 
