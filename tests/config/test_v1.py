@@ -276,6 +276,8 @@ def test_the_only_profile_can_be_renamed(tmp_path):
         "--scheduler-name: Forbidden: renames the only profile, but there are 2"
     ]
     assert complaints(tmp_path, V1, scheduler_name="") == ["--scheduler-name: Required value"]
+    (said,) = complaints(tmp_path, V1, scheduler_name="a,b")
+    assert said == '--scheduler-name: Invalid value: "a,b": is one name; for several, --config has a profile for each'
 
 
 @pytest.mark.parametrize(

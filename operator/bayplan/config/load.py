@@ -123,10 +123,10 @@ def default_configuration(*, scheduler_name: str | None = None) -> SchedulerConf
     Pods without constraints of their own are not spread (docs/adr/0023-what-packs-does-not-spread.md).
 
     Raises:
-        ConfigurationError: `scheduler_name` is empty.
+        ConfigurationError: `scheduler_name` is empty, or several names.
     """
-    if scheduler_name == "":
-        raise ConfigurationError([required("--scheduler-name")])
+    if errors := _errors_of_name(scheduler_name):
+        raise ConfigurationError(errors)
     name = DEFAULT_SCHEDULER_NAME if scheduler_name is None else scheduler_name
     packing = NodeResourcesFitArgs(scoring_strategy=ScoringStrategy(ScoringStrategyType.MOST_ALLOCATED))
     unspread = PodTopologySpreadArgs(defaulting_type=PodTopologySpreadDefaulting.LIST)
@@ -138,13 +138,20 @@ def rename_profile(
     configuration: SchedulerConfiguration, name: str, errors: list[FieldError]
 ) -> SchedulerConfiguration:
     """The configuration with its only profile called `name`; several profiles are an error."""
-    if not name:
-        errors.append(required("--scheduler-name"))
+    errors += _errors_of_name(name)
     if len(configuration.profiles) != 1:
         count = len(configuration.profiles)
         errors.append(forbidden("--scheduler-name", f"renames the only profile, but there are {count}"))
         return configuration
     return replace(configuration, profiles=(replace(configuration.profiles[0], scheduler_name=name),))
+
+
+def _errors_of_name(name: str | None) -> list[FieldError]:
+    if name == "":
+        return [required("--scheduler-name")]
+    if name is not None and "," in name:
+        return [invalid("--scheduler-name", name, "is one name; for several, --config has a profile for each")]
+    return []
 
 
 def _placed(errors: Sequence[FieldError], path: Path, data: bytes) -> ConfigurationError:
