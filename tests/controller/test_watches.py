@@ -294,8 +294,12 @@ def test_a_kind_nobody_can_watch_is_a_mistake_found_at_the_start():
         watches("https://127.0.0.1:1", cache)
 
 
-@pytest.mark.parametrize("refusal", [Refuse(404, "NotFound"), Refuse(403, "Forbidden")], ids=["not served", "no right"])
-async def test_devices_that_a_cluster_has_not_or_shows_to_nobody_hold_nothing_up(server, caplog, refusal):
+@pytest.mark.parametrize(
+    ("refusal", "why"),
+    [(Refuse(404, "NotFound"), "which few clusters have"), (Refuse(403, "Forbidden"), "which may not be watched")],
+    ids=["not served", "no right"],
+)
+async def test_devices_that_a_cluster_has_not_or_shows_to_nobody_hold_nothing_up(server, caplog, refusal, why):
     caplog.set_level(logging.INFO)
     slices = resource_of(ResourceSlice).path
     server.inject(refusal, path=slices, times=1000)
@@ -308,5 +312,5 @@ async def test_devices_that_a_cluster_has_not_or_shows_to_nobody_hold_nothing_up
     assert (scene.failing(), warnings(caplog)) == ([], [])
     lines = [record.message for record in caplog.records if "kind=ResourceSlice" in record.message]
     assert len(lines) == 1
-    assert lines[0].startswith("going on without this kind, which few clusters have kind=ResourceSlice")
+    assert lines[0].startswith(f"going on without this kind, {why} kind=ResourceSlice")
     await scene.end()

@@ -167,6 +167,8 @@ class Watch:
             self.absent = True
             level = logging.INFO
             text = "going on without this kind, which few clusters have kind=%s apiVersion=%s status=%d reason=%r"
+            if status == HTTPStatus.FORBIDDEN:
+                text = "going on without this kind, which may not be watched kind=%s apiVersion=%s status=%d reason=%r"
             if self.reflector.synced:
                 level = logging.WARNING
                 text = "this kind is gone, pods that need it wait kind=%s apiVersion=%s status=%d reason=%r"
