@@ -139,7 +139,7 @@ def fit(rehearsal: Rehearsal, pod: PodInfo) -> Plan:
                 break
     if best is not None:
         return best[1]
-    reason = "no node would have room without the pods that can move"
+    reason = "no node would take it without the pods that can move: too little room, or a rule of the pod"
     nowhere = Obstacle("", pod.namespace, pod.name, pod.uid, reason)
     return Plan(goal, False, in_use, in_use, obstacles=obstacles or [nowhere])
 
