@@ -53,6 +53,13 @@ def test_what_a_class_provides_counts_where_a_device_plugin_offers_it():
     assert use_of(*nodes[1:], by_devices={name}).lower_bound_nodes == 1
 
 
+def test_what_is_named_after_a_class_overcommits_no_node_where_the_class_is_left_out():
+    """A redacted snapshot has pods with devices, and neither devices nor their classes."""
+    asks = {"requests": {"deviceclass.resource.kubernetes.io/gpu": "2"}}
+    use = use_of(({}, [asks, asks]), ({}, []))
+    assert (use.overcommitted_nodes, use.lower_bound_nodes) == (0, 1)
+
+
 def test_what_is_free_where_another_resource_is_full_is_stranded():
     use = use_of(({"cpu": "4", "memory": "16Gi"}, [{"cpu": "4", "memory": "4Gi"}])).allocation
     assert (use["memory"].stranded, use["cpu"].stranded, use["pods"].stranded) == (12 * GIB, 0, 109)

@@ -20,6 +20,7 @@ from bayplan.cache.resources import PODS, PodRequests
 from bayplan.explain.explanation import Explanation
 from bayplan.explain.trace import Trace
 from bayplan.framework.candidate import CRITERIA, Candidate, choose, deciding_criterion
+from bayplan.plugins.extended_resources import PREFIX
 from bayplan.simulate.cluster_objects import SkippedPod
 from bayplan.simulate.drain import DrainedNode
 
@@ -268,9 +269,12 @@ class ClusterUse:
 def cluster_use(nodes: NodeTable, by_devices: Collection[str] = ()) -> ClusterUse:
     """Sum up the existing nodes, in Python's integers so that absurd amounts cannot wrap.
 
-    Resources `by_devices` count where a device plugin offers them: elsewhere pods have devices in their place.
+    Resources `by_devices` count where a device plugin offers them: elsewhere pods have devices in their place. So do
+    those that are named after a class; the class itself may have been left out, as of a redacted snapshot.
     """
     rows = nodes.rows()
+    asked = {name for row in rows.tolist() for pod in nodes.pods[row].values() for name in pod.placed.amounts}
+    by_devices = {*by_devices, *(name for name in asked if name.startswith(PREFIX))}
     in_use = nodes.in_use()[rows].tolist()
     overcommitted = np.zeros(len(rows), dtype=np.bool_)
     packing = Packing(nodes, [*nodes.requested, PODS])
