@@ -130,7 +130,7 @@ async def test_a_pod_that_no_single_change_helps_begins_with_what_most_nodes_hav
     first = (await lines_of(scene, "p"))[0]
     assert first == (
         "default/p: waits, no node fits; no single change would help; 2 of 3 nodes: "
-        "NodeResourcesFit: example.com/fpga, asked 1, most free 0 on n1 (n1 and n2)"
+        "NodeResourcesFit: example.com/fpga, asked 1, of which these nodes have none (n1 and n2)"
     )
 
 

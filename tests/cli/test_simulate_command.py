@@ -222,7 +222,7 @@ def test_json_of_one_pod_with_too_many_reasons_is_refused_and_a_table_groups_the
     assert simulate("--cluster", CLUSTER, "--cluster", picky, "-o", "json")[0] == 0
     code, out, _ = simulate("--cluster", CLUSTER, "--cluster", picky, "--explain")
     assert code == 0
-    assert "NodeResourcesFit: example.com/r0, asked 1, most free 0 on node-1; " in out
+    assert "NodeResourcesFit: example.com/r0, asked 1, of which these nodes have none; " in out
 
 
 def test_a_report_holds_no_more_explanations_than_fit_in_memory_and_a_table_holds_none(simulate, monkeypatch, picky):

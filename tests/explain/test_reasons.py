@@ -55,7 +55,7 @@ ZONES = [make_node(f"n{i}", labels={"zone": "ab"[i % 2], "disk": f"d{i}"}) for i
             [make_node("n1")],
             [],
             make_pod(requests={"example.com/gpu": 2}),
-            "NodeResourcesFit: example.com/gpu, asked 2, most free 0 on n1",
+            "NodeResourcesFit: example.com/gpu, asked 2, of which these nodes have none",
             id="a resource that no node has",
         ),
         pytest.param(

@@ -75,17 +75,23 @@ def quantity(resource: str, amount: int) -> str:
 class Shortage(msgspec.Struct, frozen=True, rename="camel", tag="shortage", tag_field="kind"):
     """Less of a resource is free than the pod asks for; `pods` is the number of pods a node takes.
 
-    `most_free` is on `node`, the first of the group's nodes with so much; it is below 0 on an overcommitted node.
+    `most_free` is on `node`, the first of the group's nodes with so much; it is below 0 on an overcommitted node. Where
+    none of them has any of it, free or not, it is not `offered`.
     """
 
     resource: str
     asked: int
     most_free: int
     node: str
+    offered: bool = True
 
     def __str__(self) -> str:
         if self.resource == PODS:
             return "pods, no node takes one more"
+        if not self.offered:
+            return (
+                f"{shown(self.resource)}, asked {quantity(self.resource, self.asked)}, of which these nodes have none"
+            )
         asked, free = quantity(self.resource, self.asked), quantity(self.resource, self.most_free)
         return f"{shown(self.resource)}, asked {asked}, most free {free} on {shown(self.node)}"
 

@@ -39,11 +39,12 @@ from bayplan.plugins.node_resources.resource_scoring import (
 
 def shortage_detail(nodes: NodeTable, rows: Rows, name: str, asked: int) -> Detail:
     """Return the cause that less of a resource than `asked` is free on some of the rows."""
-    free = nodes.offered(name)[rows] - nodes.taken(name)[rows]
+    offered = nodes.offered(name)[rows]
+    free = offered - nodes.taken(name)[rows]
 
     def tell(places: NDArray[np.intp]) -> Shortage:
         most = int(places[int(free[places].argmax())])
-        return Shortage(name, asked, int(free[most]), nodes.names[int(rows[most])])
+        return Shortage(name, asked, int(free[most]), nodes.names[int(rows[most])], bool(offered[places].any()))
 
     return Detail(asked > free, tell)
 
