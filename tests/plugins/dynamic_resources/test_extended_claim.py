@@ -23,7 +23,7 @@ from tests.plugins.dynamic_resources.device_scene import (
 from bayplan.api.device_objects import DeviceClass
 from bayplan.api.objects import Pod
 from bayplan.cache.listers import Listers
-from bayplan.framework.cluster_event import DEVICE_CLASS_ADD_OR_UPDATE, QueueingHint
+from bayplan.framework.cluster_event import DEVICE_CLASS_ADD_OR_UPDATE, NODE_ALLOCATABLE, QueueingHint
 from bayplan.plugins.dynamic_resources.extended_claim import requests_of
 from bayplan.plugins.extended_resources import ExtendedResources
 
@@ -102,6 +102,19 @@ def test_a_new_class_wakes_pods_that_name_it():
     (hint,) = [each.hint for each in registered if each.event is DEVICE_CLASS_ADD_OR_UPDATE]
     assert hint(asking(1, IMPLICIT), None, make_class()) is QueueingHint.QUEUE
     assert hint(asking(1, IMPLICIT), make_class(), make_class()) is QueueingHint.SKIP
+
+
+@pytest.mark.parametrize(
+    ("had", "has", "cpu", "wakes"),
+    [(1, 0, "4", True), (0, 0, "4", True), (4, 3, "4", False), (1, 0, "0", False)],
+    ids=["a device plugin left", "there was none", "there is one", "too small otherwise"],
+)
+def test_a_changed_node_wakes_pods_whose_resource_its_devices_are_to_provide(had, has, cpu, wakes):
+    """Upstream: noderesources/fit.go haveAnyRequestedResourcesIncreased."""
+    registered = world_with().framework.registrations()["NodeResourcesFit"]
+    (hint,) = [each.hint for each in registered if each.event is NODE_ALLOCATABLE]
+    old, new = (make_node("n1", cpu=cpu, allocatable={GPU: amount}) for amount in (had, has))
+    assert hint(asking(2), old, new) is (QueueingHint.QUEUE if wakes else QueueingHint.SKIP)
 
 
 def test_of_classes_for_one_resource_the_newest_counts_then_the_first_by_name():

@@ -244,13 +244,17 @@ class NodeResourcesFit:
         ]
 
     def _node_may_fit(self, pod: PodInfo, old: Node | None, new: Node) -> bool:
-        """Return whether the node, if it were empty, fits the pod and, on an update, has more of what it requests."""
+        """Return whether the node, if it were empty, fits the pod and, on an update, has more of what it requests.
+
+        Of what its devices are to provide there may always be more, such as where a device plugin has just left it.
+        """
         has = node_allocatable(new)
         by_devices = self._extended.classes
-        needed = [each for each in self._needed(pod) if has.get(each[0]) or each[0] not in by_devices]
+        asked = self._needed(pod)
+        needed = [each for each in asked if has.get(each[0]) or each[0] not in by_devices]
         if has.get(PODS, 0) < 1 or any(amount > has.get(name, 0) for name, amount in needed):
             return False
-        if old is None:
+        if old is None or len(needed) < len(asked):
             return True
         had = node_allocatable(old)
         return any(has.get(name, 0) > had.get(name, 0) for name in (*(name for name, _ in needed), PODS))
