@@ -131,4 +131,4 @@ def format_time(seconds: float) -> str:
     """
     shift = _YEARS if seconds < _FIRST else -_YEARS if seconds >= _LAST + 1 else 0
     moment = datetime.fromtimestamp(seconds + shift // _YEARS * _SECONDS_OF_YEARS, UTC)
-    return f"{moment.year - shift:04}-{moment:%m-%dT%H:%M:%SZ}"
+    return f"{moment.year - shift:04}{moment.isoformat()[4:19]}Z"

@@ -204,11 +204,11 @@ class Reservations:
 
     def _until_none_is_given_back(self, claims: Sequence[ResourceClaim], pod: PodInfo) -> _Steps:
         def is_none() -> bool:
-            under_way = self._cache.giving_back
-            now = [self._cache.get(key_of(claim.metadata)) or claim for claim in claims] if under_way else ()
-            return not any(each.concerns(claim, pod.uid) for claim in now for each in under_way)
+            now = [self._cache.get(key_of(claim.metadata)) or claim for claim in claims]
+            return not any(each.concerns(claim, pod.uid) for claim in now for each in self._cache.giving_back)
 
-        yield from wait_until(is_none, _SHOWN_SECONDS, "claims are being given back")
+        if self._cache.giving_back:
+            yield from wait_until(is_none, _SHOWN_SECONDS, "claims are being given back")
 
     def _make_sure_of_use(self, claims: Sequence[ResourceClaim], pod: PodInfo) -> None:
         """Make sure that the claims are as they were when the pod got them: what followed may have taken long.
