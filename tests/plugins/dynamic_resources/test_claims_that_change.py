@@ -1,6 +1,7 @@
 """Claims that are others at the bind than they were when their devices were found."""
 
 import sys
+import tracemalloc
 from contextlib import suppress
 
 import pytest
@@ -8,7 +9,9 @@ from tests.devices.device_builders import exactly
 from tests.plugins.dynamic_resources.device_scene import TIME, claim, claiming, late_write, perform, scene
 
 from bayplan.api.response import ApiResponse
+from bayplan.cache.listers import Listers
 from bayplan.framework.status import EffectError, Notice
+from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache
 from bayplan.plugins.dynamic_resources.claim_writes import FINALIZER
 
 
@@ -133,3 +136,16 @@ def test_nothing_is_kept_of_a_pod_that_is_bound():
     for name in "cd":  # The cycle keeps what it decided last.
         assert perform(world.reserve(claiming(name, name=name)), server) == ("done", [])
     assert sys.getrefcount(made) <= before
+
+
+def test_remembered_binds_take_no_more_than_four_megabytes_and_the_oldest_go_first():
+    cache = ClaimCache(Listers())
+    tracemalloc.start()
+    try:
+        for number in range(50_000):
+            cache.begin_bind(f"{number:036}")
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert taken < 4_000_000
+    assert next(iter(cache.binding)) == f"{30_000:036}"

@@ -1,6 +1,6 @@
 """Claims, and which devices they have, as decisions under way will leave them (upstream: dra_manager.go)."""
 
-from collections import Counter
+from collections import Counter, OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -74,7 +74,7 @@ class ClaimCache:
         """What is decided and not written, by the UID of the claim."""
         self.giving_back: list[TakingBack] = []
         """Each write under way that takes something from a claim."""
-        self.binding: dict[str, None] = {}
+        self.binding: OrderedDict[str, None] = OrderedDict()
         """The UIDs of pods whose claims are written and whose binds may be under way, the longest ago first."""
         self._allocator: Allocator | None = None
         self._made_of = (-1, -1, -1)
@@ -141,7 +141,7 @@ class ClaimCache:
         """Remember that the pod is being bound: whoever shares its claims must leave them."""
         self.binding[pod_uid] = None
         if len(self.binding) > _MOST_BINDS:
-            del self.binding[next(iter(self.binding))]
+            self.binding.popitem(last=False)
 
     def allocator(self) -> Allocator:
         """Return what finds devices by all that is known at this moment."""
