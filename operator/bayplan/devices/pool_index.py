@@ -31,6 +31,8 @@ class PoolIndex:
         self._by_pool: dict[PoolId, list[SliceOffers]] = defaultdict(list)
         self._on_node: dict[str, list[SliceOffers]] = defaultdict(list)
         self._shared: list[SliceOffers] = []
+        self._counting: set[PoolId] = set()
+        """The pools of which a device consumes counters."""
         self._chooses = False
         """Whether a slice leaves it to each device which nodes it is for."""
         self.nodes_of: dict[PoolId, set[str]] = defaultdict(set)
@@ -49,6 +51,8 @@ class PoolIndex:
             self.offers[known.name] = known
             self._by_pool[known.pool].append(known)
             self.nodes_of[known.pool].add(wire.spec.node_name or "")
+            if known.counts:
+                self._counting.add(known.pool)
             self._place(known)
 
     def pools_of(self, node: Node) -> NodePools:
@@ -66,6 +70,18 @@ class PoolIndex:
         for pool, slices in self._by_pool.items():
             if (known := self._resolve(pool, slices)) is not None:
                 yield known
+
+    def is_overdrawn(self, pool: PoolId, device: str, allocated: AllocatedState) -> bool:
+        """Whether a device, or what it takes part of, was given away beyond what there is: claims are looked at by it.
+
+        Of a pool that is being updated, or that is invalid, it is only known who has the whole device.
+        """
+        usage = allocated.usage(pool)
+        taken = usage.get(device)
+        if taken is None or not (taken.shares or pool in self._counting):
+            return taken is not None and taken.holders > 1
+        known = self._resolve(pool, slices) if (slices := self._by_pool.get(pool)) else None
+        return taken.holders + bool(taken.shares) > 1 or (known is not None and known.is_overdrawn(device, usage))
 
     def device_is_for(self, offer: Offer, node: Node) -> bool:
         """Whether a device is for the node, where its slice leaves that to each device."""

@@ -5,12 +5,12 @@ Source: D/structured/internal/incubating/pools_incubating.go, GatherPools.
 
 import itertools
 from bisect import bisect_left
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from bayplan.api.quantity import QuantityError, exact_nano
-from bayplan.devices.allocated_state import AllocatedState, PoolId
-from bayplan.devices.offers import CounterName, Kinds, Reads, SliceOffers, consumed_by
+from bayplan.devices.allocated_state import AllocatedState, PoolId, Usage, amount_of
+from bayplan.devices.offers import CounterName, Kinds, Offer, Reads, SliceOffers, consumed_by
 
 UPDATING_STATE: Final = "being updated"
 INVALID_STATE: Final = "invalid"
@@ -62,15 +62,33 @@ class Pool:
         """The counters less what all devices of the pool consume that somebody has; it may be negative."""
         version = allocated.version(self.id)
         if self._available is None or self._available[0] != version:
-            usage = allocated.usage(self.id)
-            left = dict(self.counters)
-            for each in itertools.chain(self.slices, self.others) if usage else ():
-                for index, device in enumerate(each.devices):
-                    if device.name in usage:
-                        for name, amount in each.offer(index).consumes:
-                            left[name] -= amount
-            self._available = version, left
+            self._available = version, self._left(allocated.usage(self.id))
         return self._available[1]
+
+    def is_overdrawn(self, name: str, usage: Mapping[str, Usage]) -> bool:
+        """Whether more of a device is taken than it has, or than the counters allow that it consumes."""
+        offer = next(self._offers({name}), None)
+        if offer is None:
+            return False
+        capacity = {each: amount_of(offered.value) for each, offered in offer.capacity.items()}
+        if any(amount > capacity.get(each, amount) for each, amount in usage[name].consumed.items()):
+            return True
+        left = self._left(usage)
+        return any(left[each] < 0 for each, _ in offer.consumes)
+
+    def _left(self, usage: Mapping[str, Usage]) -> dict[CounterName, int]:
+        left = dict(self.counters)
+        for offer in self._offers(usage) if usage else ():
+            for name, amount in offer.consumes:
+                left[name] -= amount
+        return left
+
+    def _offers(self, names: Container[str]) -> Iterator[Offer]:
+        """Return the devices of these names, for whatever nodes they are."""
+        for each in itertools.chain(self.slices, self.others):
+            for index, device in enumerate(each.devices):
+                if device.name in names:
+                    yield each.offer(index)
 
     def kind(self, reads: Reads, kinds: Kinds, allocated: AllocatedState) -> int:
         """A number for what a search in it depends on; pools of two nodes with the same number answer alike."""

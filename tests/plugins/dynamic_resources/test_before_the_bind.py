@@ -5,10 +5,10 @@ import json
 import msgspec
 import pytest
 from msgspec.structs import replace
-from tests.devices.device_builders import exactly, make_gpus
+from tests.devices.device_builders import consumes, counter_set, device, exactly, make_gpus, make_slice
 from tests.plugins.dynamic_resources.device_scene import claim, claiming, late_write, perform, scene
 
-from bayplan.api.claim_objects import AllocatedDeviceStatus
+from bayplan.api.claim_objects import AllocatedDeviceStatus, ResourceClaim
 from bayplan.api.objects import Condition
 from bayplan.api.response import ApiResponse
 from bayplan.plugins.dynamic_resources.claim_writes import FINALIZER
@@ -60,6 +60,44 @@ def test_a_claim_that_another_pod_runs_with_keeps_a_device_that_was_given_away_t
     assert server.calls[1].path == "/api/v1/namespaces/ns/pods/o"
     assert (message == "done") is is_kept
     assert (server.stored().status.allocation is not None) is is_kept
+
+
+def share(name, amount, **fields):
+    """A claim that has so many GiB of gpu-0."""
+    made = msgspec.to_builtins(claim(name, devices=["gpu-0"], node="n2", **fields))
+    (result,) = made["status"]["allocation"]["devices"]["results"]
+    result |= {"shareID": name, "consumedCapacity": {"memory": f"{amount}Gi"}}
+    return msgspec.convert(made, ResourceClaim)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "version", "is_kept"),
+    [(30, "2", False), (20, "2", True), (30, "999", True)],
+    ids=["too much before ours", "as much as there is", "too much after ours"],
+)
+def test_a_share_is_given_up_too_if_others_have_too_much_of_the_device(theirs, version, is_kept):
+    world, server = scene(claim("c", exactly("r", capacity={"requests": {"memory": "10Gi"}})))
+    shared = device("gpu-0", allowMultipleAllocations=True, capacity={"memory": {"value": "40Gi"}})
+    world.add(make_slice("n2-gpus", [shared], node="n2"), share("neighbour", 10, version="1", users=["o"]))
+    exchange = world.reserve(claiming("c"))
+    written = share("theirs", theirs, version=version, time="2026-01-03T00:00:00Z", users=["q"])
+    server.before[2] = lambda: world.add(written) or False
+    message = perform(exchange, server)[0]
+    text = "a device of claim c was allocated to claim ns/theirs by another scheduler"
+    assert message == ("done" if is_kept else text)
+    assert (server.stored().status.allocation is not None) is is_kept
+
+
+@pytest.mark.parametrize(("theirs", "is_kept"), [("small", True), ("large", False)])
+def test_a_partition_is_given_up_too_if_another_has_the_counters_that_it_consumes(theirs, is_kept):
+    world, server = scene()
+    partitions = [device(name, **consumes(amount)) for name, amount in (("ours", 20), ("small", 20), ("large", 30))]
+    counters = make_slice("n2-counters", node="n2", count=2, sharedCounters=[counter_set(40)])
+    world.add(make_slice("n2-gpus", partitions, node="n2", count=2), counters)
+    exchange = world.reserve(claiming("c"))
+    written = claim("theirs", devices=[theirs], node="n2", version="2", users=["q"])
+    server.before[2] = lambda: world.add(written) or False
+    assert (perform(exchange, server)[0] == "done") is is_kept
 
 
 def test_a_claim_of_a_group_keeps_it_too_where_another_scheduler_came_between_its_pods():

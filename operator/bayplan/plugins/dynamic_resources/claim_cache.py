@@ -164,33 +164,38 @@ class ClaimCache:
             self._observe(key)
 
     def rival(self, claim: ResourceClaim, *, is_ours: bool) -> ResourceClaim | None:
-        """Return a claim that another scheduler gave a device of this one, and which may have been first; None if none.
+        """Return a claim of another scheduler that took what this one lacks, and may have been first; None if none.
+
+        It is a device, a share of one or of the counters of its pool: too much of it is taken with what was before.
 
         `claim` is as the watch has shown it. Every scheduler that looks sees at least the claims that were written
         before its own, so of two that look one gives way at least. Ours was first if the other had none before a later
         version, unless that says that it was allocated earlier: it was seen late. Of one that another wrote nobody
         knows.
         """
-        self.follow()
-        mine = whole_devices(claim)
-        if not any(self._holders(device) > 1 for device in mine):
+        mine = devices_of(claim)
+        pools = self.allocator().index
+
+        def is_too_much(state: AllocatedState) -> bool:
+            return any(pools.is_overdrawn((driver, pool), name, state) for driver, pool, name in mine)
+
+        if not is_too_much(self.state):
             return None
-        uid = claim.metadata.uid
-        ours = self._since_version(claim)
-        for other in self._lister.objects.values():
-            if other.metadata.uid == uid or mine.isdisjoint(whole_devices(other)):
+        ours, near = self._since_version(claim), {device[:2] for device in mine}
+        state = AllocatedState()
+        state.observe(claim.metadata.uid, claim.status.allocation)
+        for other in sorted(self._lister.objects.values(), key=_time):
+            if other.metadata.uid == claim.metadata.uid or near.isdisjoint(each[:2] for each in devices_of(other)):
                 continue
             is_before = not is_ours or is_later_version(ours, self._since_version(other))
             if is_before or _time(other) < _time(claim):
-                return other
+                state.observe(other.metadata.uid, other.status.allocation)
+                if is_too_much(state):
+                    return other
         return None
 
     def _since_version(self, claim: ResourceClaim) -> str:
         return self._since.get(claim.metadata.uid, claim.metadata.resource_version)
-
-    def _holders(self, device: Device) -> int:
-        usage = self.state.usage(device[:2]).get(device[2])
-        return 0 if usage is None else usage.holders
 
     def _observe(self, key: str) -> None:
         claim, written = self._lister.get(key), self._written.get(key)
@@ -221,12 +226,10 @@ class ClaimCache:
         self.state.clear_in_flight(uid)
 
 
-def whole_devices(claim: ResourceClaim) -> set[Device]:
-    """Return the devices that a claim has for itself."""
+def devices_of(claim: ResourceClaim) -> set[Device]:
+    """Return the devices that a claim has for itself, or a share of."""
     results = () if claim.status.allocation is None else claim.status.allocation.devices.results or ()
-    return {
-        (each.driver, each.pool, each.device) for each in results if not each.admin_access and each.share_id is None
-    }
+    return {(each.driver, each.pool, each.device) for each in results if not each.admin_access}
 
 
 def _shows(claim: ResourceClaim | None, written: ResourceClaim) -> bool:
