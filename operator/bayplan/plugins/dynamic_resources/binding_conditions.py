@@ -1,17 +1,25 @@
 """Whether devices are ready for the pod, where their drivers have binds wait for that (upstream: BindingConditions)."""
 
+from collections.abc import Callable, Generator, Sequence
+from typing import ClassVar
+
 from bayplan.api.claim_objects import AllocationResult, ResourceClaim
-from bayplan.api.meta_objects import parse_time
+from bayplan.api.meta_objects import key_of, parse_time
 from bayplan.config.errors import quote
-from bayplan.framework.status import EffectError
+from bayplan.framework.plugin_calls import PluginCalls
+from bayplan.framework.status import EffectError, Notice, wait_until
 
 
 class DeviceFailedError(EffectError):
-    """A device will not be ready."""
+    """A device will not be ready; `ended` is how the wait for it counts."""
+
+    ended: ClassVar[str] = "failure"
 
 
-class DeviceOverdueError(EffectError):
+class DeviceOverdueError(DeviceFailedError):
     """A device is not ready in time."""
+
+    ended: ClassVar[str] = "timeout"
 
 
 def waits_for_devices(allocation: AllocationResult) -> bool:
@@ -58,3 +66,46 @@ def is_unusable(claim: ResourceClaim, timeout_seconds: float, now: float) -> boo
         return not are_ready(claim) and is_overdue(claim, timeout_seconds, now)
     except DeviceFailedError:
         return True
+
+
+def wait_for_devices(
+    claims: Sequence[ResourceClaim],
+    node_name: str,
+    get: Callable[[str], ResourceClaim | None],
+    *,
+    clock: Callable[[], float],
+    seconds: float,
+    calls: PluginCalls,
+) -> Generator[Notice | float, object, None]:
+    """Have a conversation wait until the devices of all claims are ready; `calls` receives how long that took.
+
+    Raises:
+        EffectError: one fails, takes longer than so many `seconds`, or its claim is gone.
+    """
+    allocations = [claim.status.allocation for claim in claims if claim.status.allocation is not None]
+    if not any(map(waits_for_devices, allocations)):
+        return
+
+    def is_ready(key: str) -> bool:
+        claim = get(key)
+        if claim is None:
+            raise EffectError(f'could not find ResourceClaim "{key}"')
+        ready = are_ready(claim)
+        if not ready and is_overdue(claim, seconds, clock()):
+            raise DeviceOverdueError(f"device binding timeout: claim={claim.metadata.name}")
+        return ready
+
+    keys = [key_of(claim.metadata) for claim in claims]
+    text = f"waiting for binding conditions for device on node {node_name}"
+    yield Notice("Normal", "BindingConditionsPending", "Scheduling", text)
+    started, ended = clock(), "error"
+    try:
+        yield from wait_until(lambda: all(map(is_ready, keys)), seconds, "device binding timeout", DeviceOverdueError)
+        ended = "success"
+    except DeviceFailedError as error:
+        ended = error.ended
+        raise
+    finally:
+        results = [each for allocation in allocations for each in allocation.devices.results or ()]
+        conditional = [each.driver for each in results if each.binding_conditions]
+        calls.devices_awaited(ended, clock() - started, [each.driver for each in results], conditional)

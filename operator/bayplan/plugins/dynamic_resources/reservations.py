@@ -14,13 +14,7 @@ from bayplan.cache.group_members import group_key
 from bayplan.cache.pod_info import PodInfo
 from bayplan.framework.plugin_calls import PluginCalls
 from bayplan.framework.status import Afterwards, Conversation, EffectError, Exchange, Notice, wait_until
-from bayplan.plugins.dynamic_resources.binding_conditions import (
-    DeviceFailedError,
-    DeviceOverdueError,
-    are_ready,
-    is_overdue,
-    waits_for_devices,
-)
+from bayplan.plugins.dynamic_resources.binding_conditions import wait_for_devices, waits_for_devices
 from bayplan.plugins.dynamic_resources.claim_cache import ClaimCache, TakingBack
 from bayplan.plugins.dynamic_resources.claim_writes import (
     UnansweredError,
@@ -55,8 +49,6 @@ class _Reserved:
     """What stands for the pod's extended resources, besides the claims."""
     is_under_way: bool = False
     """Whether requests are made for it: what was sent may yet arrive."""
-    has_ended: bool = False
-    """Whether it was given back."""
     made: ResourceClaim | None = None
     """What was made of `special`."""
 
@@ -79,8 +71,10 @@ class Reservations:
         self._cache = cache
         self._afterwards = afterwards
         self._clock = clock
-        self._binding_seconds = binding_seconds
         self._calls = calls
+        self._wait_for_devices = partial(
+            wait_for_devices, get=cache.get, clock=clock, seconds=binding_seconds, calls=calls
+        )
         self._reserved: dict[str, _Reserved] = {}
 
     def reserve(
@@ -101,7 +95,6 @@ class Reservations:
         reserved = self._reserved.pop(pod.uid, None)
         self._cache.binding.pop(pod.uid, None)
         if reserved is not None:
-            reserved.has_ended = True
             if not reserved.is_under_way:
                 self._end(reserved, pod)
         elif (special := self._cache.special_claim(pod.uid)) is not None:
@@ -152,13 +145,14 @@ class Reservations:
             yield from self._wait_for_devices([*found, *written], node_name)
             yield from self._until_none_is_given_back(reserved.claims, pod)
             self._make_sure_of_use([*found, *written], pod)
-            if not reserved.has_ended:
-                self._reserved.pop(pod.uid, None)
-                self._cache.begin_bind(pod.uid)
         finally:
             reserved.is_under_way = False
-            if reserved.has_ended:
+            is_given_back = self._reserved.get(pod.uid) is not reserved
+            if is_given_back:
                 self._end(reserved, pod)
+        if not is_given_back:
+            del self._reserved[pod.uid]
+            self._cache.begin_bind(pod.uid)
 
     def _bind_special(self, reserved: _Reserved, special: SpecialClaim, pod: PodInfo) -> _Claiming:
         """Make the claim that stands for the pod's extended resources, and bind it as others.
@@ -221,48 +215,6 @@ class Reservations:
             check(now, claim, None)
             if now is not None and not is_reserved_for(now, pod):
                 raise EffectError(f"claim {key_of(claim.metadata)} is not reserved for the pod any more")
-
-    def _wait_for_devices(self, claims: Sequence[ResourceClaim], node_name: str) -> _Steps:
-        """Wait until the devices of all claims are ready.
-
-        Raises:
-            EffectError: one fails, or takes too long.
-        """
-        keys = [key_of(claim.metadata) for claim in claims]
-        allocations = [claim.status.allocation for claim in claims]
-        if not any(each is not None and waits_for_devices(each) for each in allocations):
-            return
-        text = f"waiting for binding conditions for device on node {node_name}"
-        yield Notice("Normal", "BindingConditionsPending", "Scheduling", text)
-        started, status = self._clock(), "error"
-        try:
-            yield from wait_until(
-                lambda: all(map(self._is_ready, keys)),
-                self._binding_seconds,
-                "device binding timeout",
-                DeviceOverdueError,
-            )
-            status = "success"
-        except DeviceFailedError:
-            status = "failure"
-            raise
-        except DeviceOverdueError:
-            status = "timeout"
-            raise
-        finally:
-            results = [each for allocation in allocations if allocation for each in allocation.devices.results or ()]
-            conditional = [each.driver for each in results if each.binding_conditions]
-            seconds = self._clock() - started
-            self._calls.devices_awaited(status, seconds, [each.driver for each in results], conditional)
-
-    def _is_ready(self, key: str) -> bool:
-        claim = self._cache.get(key)
-        if claim is None:
-            raise EffectError(f'could not find ResourceClaim "{key}"')
-        is_ready = are_ready(claim)
-        if not is_ready and is_overdue(claim, self._binding_seconds, self._clock()):
-            raise DeviceOverdueError(f"device binding timeout: claim={claim.metadata.name}")
-        return is_ready
 
     def _allocation(self, reserved: _Reserved, claim: ResourceClaim) -> AllocationResult | None:
         allocation = reserved.allocations.get(claim.metadata.uid)
