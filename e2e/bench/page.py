@@ -20,7 +20,7 @@ from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.synthetic import pod_shapes, synthetic_nodes
 from bayplan.web.sources import SnapshotSource
 from bayplan.web.updates import Updates
-from e2e.bench.pod_stream import synthetic_pods
+from e2e.bench.pod_stream import POOLS, synthetic_pods
 
 _WATCH = """
 window.frames = []; window.tasks = []; window.shown = null;
@@ -88,7 +88,9 @@ async def _answers(nodes: int, pods: int) -> dict[str, Any]:
     configuration = default_configuration()
     name = configuration.profiles[0].scheduler_name
     stream = synthetic_pods(pods, pod_shapes(40, 1), seed=1, scheduler_name=name)
-    source = SnapshotSource(configuration, ClusterObjects(nodes=synthetic_nodes(nodes), pods=stream), name="made up")
+    source = SnapshotSource(
+        configuration, ClusterObjects(nodes=synthetic_nodes(nodes, POOLS), pods=stream), name="made up"
+    )
     updates = Updates(source.inspector, page=source.page)
     await source.run(updates)
     asked = source.inspector

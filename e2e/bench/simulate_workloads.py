@@ -20,7 +20,7 @@ from bayplan.cache.pod_info import PodInfo
 from bayplan.config.types import DEFAULT_SCHEDULER_NAME
 from bayplan.simulate.cluster_objects import ClusterObjects
 from bayplan.simulate.synthetic import pod_shapes, synthetic_nodes
-from e2e.bench.pod_stream import synthetic_pods
+from e2e.bench.pod_stream import POOLS, synthetic_pods
 
 SHAPES: Final = 20
 ZONES: Final = 3
@@ -72,7 +72,7 @@ WORKLOADS: Final = (
 def objects_of(workload: Workload, pods: int, seed: int) -> ClusterObjects:
     """Nodes in zones, and `pods` of 20 shapes; pods of one shape are one app, which its rule is about."""
     stream = synthetic_pods(pods, pod_shapes(SHAPES, seed), seed=seed, scheduler_name=DEFAULT_SCHEDULER_NAME)
-    nodes = [_in_zone(node, number % ZONES) for number, node in enumerate(synthetic_nodes(workload.nodes))]
+    nodes = [_in_zone(node, number % ZONES) for number, node in enumerate(synthetic_nodes(workload.nodes, POOLS))]
     if workload.rule is not None:
         apps: dict[str, str] = {}
         stream = [_with_rule(pod, workload.rule, apps) for pod in stream]

@@ -1,24 +1,24 @@
 from collections import Counter
 
-from e2e.bench.pod_stream import synthetic_pods
+from e2e.bench.pod_stream import POOLS, synthetic_pods
 
 from bayplan.cache.resources import node_allocatable
-from bayplan.simulate.synthetic import GPU, POOLS, SMALL_POOLS, pod_shapes, synthetic_nodes
+from bayplan.simulate.synthetic import GPU, pod_shapes, synthetic_nodes
 
 
 def test_nodes_come_in_the_proportions_of_their_pools():
-    nodes = synthetic_nodes(100)
+    nodes = synthetic_nodes(100, POOLS)
     assert Counter(node.metadata.labels["pool"] for node in nodes) == {pool.name: pool.share for pool in POOLS}
     assert len({node.metadata.name for node in nodes}) == 100
 
 
 def test_any_number_of_nodes_can_be_had():
     for count in range(20):
-        assert len(synthetic_nodes(count, SMALL_POOLS)) == count
+        assert len(synthetic_nodes(count, POOLS)) == count
 
 
 def test_gpu_nodes_offer_gpus():
-    gpus = {node.metadata.labels["pool"]: node_allocatable(node).get(GPU, 0) for node in synthetic_nodes(30)}
+    gpus = {node.metadata.labels["pool"]: node_allocatable(node).get(GPU, 0) for node in synthetic_nodes(30, POOLS)}
     assert gpus == {"g8": 8, "g2": 2, "cpu": 0}
 
 

@@ -1,7 +1,7 @@
 """Made-up clusters and pod streams, and what happens to that of `bayplan demo`: the same for the same seed.
 
-Node pools and pod shapes are in the proportions of a published GPU cluster trace (Alibaba's gpu-v2023): two thirds of
-the nodes have GPUs, and about half the pods ask for one.
+Pod shapes are in the proportions of a published GPU cluster trace (Alibaba's gpu-v2023): about half the pods ask for a
+GPU.
 """
 
 import random
@@ -44,13 +44,7 @@ class PodShape:
     priority: int
 
 
-POOLS: Final = (
-    NodePool("g8", 45, 96, 384, 8),
-    NodePool("g2", 32, 104, 512, 2),
-    NodePool("cpu", 23, 64, 256, 0),
-)
-"""Large and small GPU nodes, and nodes without."""
-SMALL_POOLS: Final = (NodePool("gpu", 1, 96, 384, 8), NodePool("cpu", 2, 32, 128, 0))
+POOLS: Final = (NodePool("gpu", 1, 96, 384, 8), NodePool("cpu", 2, 32, 128, 0))
 """For clusters of a few dozen nodes, where one kind of each is enough."""
 
 _GPU_SHAPES: Final = ((3152, 5600), (8000, 30517), (11300, 49152), (11400, 48128), (12000, 61440))
@@ -58,7 +52,7 @@ _CPU_SHAPES: Final = ((500, 1024), (1000, 2048), (2000, 8192), (4000, 8192), (80
 _PRIORITIES: Final = (0, 0, 0, 100, 1000)
 
 
-def synthetic_nodes(count: int, pools: Sequence[NodePool] = POOLS) -> list[Node]:
+def synthetic_nodes(count: int, pools: Sequence[NodePool]) -> list[Node]:
     """`count` nodes in the proportions of the pools, pool by pool."""
     total = sum(pool.share for pool in pools)
     nodes: list[Node] = []
@@ -160,7 +154,7 @@ class Scene:
     """
 
     def __init__(self, *, nodes: int, pods: int, seed: int) -> None:
-        self.nodes = synthetic_nodes(nodes, SMALL_POOLS)
+        self.nodes = synthetic_nodes(nodes, POOLS)
         self.pods = pods
         rng = random.Random(seed)  # noqa: S311 - a reproducible scene, not a secret
         shapes = pod_shapes(_SHAPES, seed)
