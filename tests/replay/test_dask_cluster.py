@@ -102,13 +102,8 @@ def figures(done):
     return {run: replace(outcome, seconds=0, decision_seconds=0) for run, outcome in done}
 
 
-def test_outcomes_are_those_of_processes_and_the_trace_is_sent_along(cluster, file_runs):
+def test_outcomes_are_those_of_processes_also_after_an_interruption_and_the_trace_is_sent_along(cluster, file_runs):
     runs = [*file_runs, *runs_that_last(hours=0.2, seeds=1)]
-    assert figures(outcomes_on(cluster.address, runs, CONFIGURATIONS)) == figures(outcomes(runs, CONFIGURATIONS))
-
-
-def test_what_was_interrupted_goes_on_with_what_is_not_done(cluster):
-    runs = runs_that_last(hours=0.2)
     first = outcomes_on(cluster.address, runs, CONFIGURATIONS)
     done = figures([next(first)])
     first.close()
