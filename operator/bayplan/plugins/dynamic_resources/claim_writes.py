@@ -97,8 +97,8 @@ def _add_finalizer_as_stored(claim: ResourceClaim) -> Generator[ApiCall, ApiResp
         _read(answer, doing)
 
 
-def check(claim: ResourceClaim | None, known: ResourceClaim, allocation: AllocationResult | None) -> None:
-    """Make sure that the claim can be bound as it was decided when it was as `known`.
+def check(claim: ResourceClaim | None, known: ResourceClaim, allocation: AllocationResult | None) -> ResourceClaim:
+    """Return the claim if it can be bound as it was decided when it was as `known`.
 
     Raises:
         EffectError: it cannot.
@@ -110,6 +110,7 @@ def check(claim: ResourceClaim | None, known: ResourceClaim, allocation: Allocat
         raise EffectError(f"claim {key} got deallocated elsewhere in the meantime")
     if claim.status.allocation is not None and _devices(claim.status.allocation) != _devices(decided):
         raise EffectError(f"claim {key} got allocated elsewhere in the meantime")
+    return claim
 
 
 def _status(claim: ResourceClaim, allocation: AllocationResult | None, pod: PodInfo) -> dict[str, Any]:

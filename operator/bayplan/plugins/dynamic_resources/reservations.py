@@ -211,10 +211,9 @@ class Reservations:
             EffectError: one is not.
         """
         for claim in claims:
-            now = self._cache.get(key_of(claim.metadata))
-            check(now, claim, None)
-            if now is not None and not is_reserved_for(now, pod):
-                raise EffectError(f"claim {key_of(claim.metadata)} is not reserved for the pod any more")
+            key = key_of(claim.metadata)
+            if not is_reserved_for(check(self._cache.get(key), claim, None), pod):
+                raise EffectError(f"claim {key} is not reserved for the pod any more")
 
     def _allocation(self, reserved: _Reserved, claim: ResourceClaim) -> AllocationResult | None:
         allocation = reserved.allocations.get(claim.metadata.uid)
@@ -256,19 +255,17 @@ class Reservations:
         Where nobody answers, it is over once it cannot be carried out any more, whether anybody waits for that or not.
         """
         self._cache.giving_back.append(taking)
-        is_over = True
         try:
             now = yield from writing()
             if now is not None:
                 self._cache.take_written(now)
         except UnansweredError:
-            is_over = False
+            self._cache.giving_back.append(taking)
             about = f"claim {key_of(taking.claim.metadata)} without an answer"
             self._afterwards(Exchange(partial(self._outlast, taking), lambda: None, about))
             raise
         finally:
-            if is_over:
-                self._cache.giving_back.remove(taking)
+            self._cache.giving_back.remove(taking)
 
     def _outlast(self, taking: TakingBack) -> Conversation:
         yield _LATEST_SECONDS
