@@ -1,7 +1,8 @@
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bayplan.cache.change_log import ChangeLog, EntryLog, KeyLog
+from bayplan.cache.change_log import ChangeLog, EntryLog, KeyLog, together
 
 
 def rows_since(log, position):
@@ -66,3 +67,10 @@ def test_a_log_of_entries_that_differ_in_size_keeps_what_has_room_and_tells_all_
         assert told == sizes[place:]
     if sizes and sizes[-1] > keep:
         assert log.since(len(sizes) - 1) is None
+
+
+@given(st.lists(st.lists(st.integers(0, 9)), min_size=1))
+def test_rows_of_several_changes_are_each_there_once_in_order(changes):
+    found = together(*[np.array(rows, dtype=np.intp) for rows in changes])
+    assert found.dtype == np.intp
+    assert found.tolist() == sorted({row for rows in changes for row in rows})

@@ -135,6 +135,7 @@ def test_the_flags_of_every_command_are_described(command):
         (["--help"], {"kopf", "numpy", "yaml", "aiohttp", "kubernetes"}),
         (["demo", "--help"], {"kopf", "numpy", "aiohttp", "kubernetes"}),
         (["simulate", "--cluster", "examples/cluster/worked-example.yaml"], {"kopf", "aiohttp", "kubernetes"}),
+        (["demo", "--no-live"], {"kopf", "aiohttp", "kubernetes", "numpy.ma"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments, unwanted):

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import EVERYTHING, NOTHING, RowChange, RowFollower, Rows
+from bayplan.cache.change_log import EVERYTHING, NOTHING, RowChange, RowFollower, Rows, together
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.filter_round import FilterRound
@@ -329,6 +329,6 @@ def _together(changes: list[RowChange]) -> RowChange:
     """What changed in any of `changes`."""
     if not changes:
         return NOTHING
-    usage = np.unique(np.concatenate([change.usage for change in changes]))
-    objects = np.unique(np.concatenate([change.objects for change in changes]))
+    usage = together(*[change.usage for change in changes])
+    objects = together(*[change.objects for change in changes])
     return RowChange(any(change.everything for change in changes), usage, objects)

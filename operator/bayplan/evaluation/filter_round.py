@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import RowChange, Rows
+from bayplan.cache.change_log import RowChange, Rows, together
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.evaluation.few_rows import FEW_ROWS, FewRowsFilters
@@ -115,7 +115,7 @@ class FilterRound:
         different = self._filter_all(pod, reading_all)
         if different is not None:
             few = len(different) + len(rows) < _NOT_MANY_ROWS
-            rows = np.union1d(rows, different) if few else nodes.rows()
+            rows = together(rows, different) if few else nodes.rows()
         self._combine(pod, rows)
         # Even where a code of a filter that reads the cluster stays, its reason may be another.
         return ROWS if different is None else ANYWHERE

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from bayplan.cache.change_log import RowFollower, Rows
+from bayplan.cache.change_log import RowFollower, Rows, together
 from bayplan.cache.node_table import NodeTable
 from bayplan.cache.pod_info import PodInfo
 from bayplan.cache.scratch_table import ScratchTable
@@ -195,7 +195,7 @@ class NominatedRound:
         else:
             changed = change.usage
             if self._own_row is not None:
-                changed = np.union1d(changed, [self._own_row])
+                changed = together(changed, np.array([self._own_row]))
             self._forget(changed)
             exists, pods = self._nodes.exists, self.nominated.pods
             rows = np.array([row for row in changed.tolist() if row in pods and exists[row]], dtype=np.intp)
