@@ -72,9 +72,9 @@ def is_later_version(version: str, known: str) -> bool:
     Decimal ones have an order, whatever their length. Another one is never later than a decimal one, and always later
     than any other, unless both are the same and not empty. Upstream: apimachinery, CompareResourceVersion.
     """
-    if _is_decimal(known):
-        return _is_decimal(version) and (len(version), version) > (len(known), known)
-    return version != known or not version
+    if version == known:
+        return not version
+    return not _is_decimal(known) or (_is_decimal(version) and (len(version), version) > (len(known), known))
 
 
 def _is_decimal(version: str) -> bool:
