@@ -85,30 +85,6 @@ async def test_an_answer_that_does_not_come_in_time_is_told_as_that_and_not_as_a
     assert str(raised.value) == f"POST {POD}/binding: no answer within 0.1 s"
 
 
-async def test_a_write_may_take_longer_than_writes_were_allowed_as_it_left_if_they_still_are(server):
-    server.inject(Delay(0.5))
-    async with calling(Credentials(server=server.url), admit=lambda: 0.1) as client:
-        assert (await client.request("POST", f"{POD}/binding", body=BINDING)).status == 201
-
-
-async def test_a_write_ends_without_its_answer_when_writes_are_not_allowed_any_more(server):
-    def admit():
-        left.append(None)
-        if len(left) > 2:
-            raise UnreachableError("no lease")
-        return 0.1
-
-    left = []
-    server.inject(BlackHole())
-    async with calling(Credentials(server=server.url), admit=admit) as client:
-        with pytest.raises(AmbiguousError, match=f"POST {POD}/binding: no answer while this replica surely led"):
-            await client.request("POST", f"{POD}/binding", body=BINDING)
-        assert len(left) == 3
-        with pytest.raises(UnreachableError, match="no lease"):
-            await client.request("POST", f"{POD}/binding", body=BINDING)
-    assert len(server.requests) == 1
-
-
 async def test_a_reset_of_a_kept_connection_is_ambiguous_and_never_repeated(server, client):
     await client.request("GET", POD)
     server.inject(Reset())

@@ -1,8 +1,11 @@
 """Writes that are admitted at the moment before they leave, or not sent."""
 
+import asyncio
+
 import pytest
 from tests.api.clients import BINDING, POD, calling, put_pod
-from tests.faults.faults import Delay, Refuse
+from tests.faults.faults import BlackHole, Delay, Refuse
+from tests.waiting import until
 
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, UnreachableError
@@ -110,3 +113,45 @@ async def test_a_write_ends_in_the_time_it_was_admitted_for(server):
     async with calling(Credentials(server=server.url), admit=Gate(passes=1, seconds=0.1)) as client:
         with pytest.raises(AmbiguousError):
             await client.request("POST", f"{POD}/binding", body=BINDING, timeout_seconds=20.0)
+
+
+async def test_a_write_may_take_longer_than_writes_were_allowed_as_it_left_if_they_still_are(server):
+    server.inject(Delay(0.5))
+    async with calling(Credentials(server=server.url), admit=lambda: 0.1) as client:
+        assert (await client.request("POST", f"{POD}/binding", body=BINDING)).status == 201
+
+
+async def test_a_write_ends_without_its_answer_when_writes_are_not_allowed_any_more(server):
+    def admit():
+        left.append(None)
+        if len(left) > 2:
+            raise UnreachableError("no lease")
+        return 0.1
+
+    left = []
+    server.inject(BlackHole())
+    async with calling(Credentials(server=server.url), admit=admit) as client:
+        with pytest.raises(AmbiguousError, match=f"POST {POD}/binding: no answer while this replica surely led"):
+            await client.request("POST", f"{POD}/binding", body=BINDING)
+        assert len(left) == 3
+        assert asyncio.current_task().cancelling() == 0
+        with pytest.raises(UnreachableError, match="no lease"):
+            await client.request("POST", f"{POD}/binding", body=BINDING)
+    assert len(server.requests) == 1
+
+
+async def test_a_write_that_somebody_cancels_ends_cancelled_also_as_writes_are_not_allowed_any_more(server):
+    def admit():
+        if is_over:
+            writing.cancel()
+            raise UnreachableError("no lease")
+        return 0.1
+
+    is_over = []
+    server.inject(BlackHole())
+    async with calling(Credentials(server=server.url), admit=admit) as client:
+        writing = asyncio.create_task(client.request("POST", f"{POD}/binding", body=BINDING))
+        await until(lambda: server.requests)
+        is_over.append(True)
+        await asyncio.wait([writing])
+        assert writing.cancelled()

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from urllib.parse import urlsplit
@@ -14,6 +14,7 @@ from pyreqwest.exceptions import DetailedPyreqwestError, PyreqwestError
 from pyreqwest.proxy import ProxyBuilder
 
 from bayplan import __version__
+from bayplan.api.admitted_writes import AdmittedWrites
 from bayplan.api.backoff import NO_ANSWER, TokenBucket
 from bayplan.api.credentials import Credentials
 from bayplan.api.errors import AmbiguousError, CredentialsError, UnreachableError
@@ -74,6 +75,7 @@ class ApiClient:
         """Begin with the address that the credentials name."""
         self._bucket = self.bucket or TokenBucket(qps=self.qps, burst=self.burst, clock=self.clock, sleep=self.sleep)
         self._origin = self.credentials.server
+        self._writes = None if self.admit is None else AdmittedWrites(self.admit)
 
     def twin(self) -> "ApiClient":
         """Return a client with connections of its own and the same rate limit, for calls that may hang."""
@@ -147,8 +149,24 @@ class ApiClient:
                 await client.close()
         self._client = self._retired = None
         self._generation = -1
+        if self._writes is not None:
+            self._writes.close()
 
     async def _send(self, client: Client, token: str | None, call: ApiCall, seconds: float) -> ApiResponse:
+        task = asyncio.current_task()
+        if self._writes is None or task is None:
+            return await self._exchange(client, token, call, seconds)
+        cancelled_before = task.cancelling()
+        try:
+            return await self._exchange(client, token, call, seconds)
+        except asyncio.CancelledError as error:
+            if not self._writes.end(task) or task.uncancel() > cancelled_before:
+                raise
+            raise AmbiguousError(f"{call.about}: no answer while this replica surely led") from error
+        finally:
+            self._writes.end(task)
+
+    async def _exchange(self, client: Client, token: str | None, call: ApiCall, seconds: float) -> ApiResponse:
         request = client.request(call.method, self._origin + call.path)
         if token is not None:
             if token is not self._token:
@@ -162,51 +180,25 @@ class ApiClient:
         code = NO_ANSWER
         task = asyncio.current_task()
         cancelled_before = task.cancelling() if task is not None else 0
+        if self._writes is not None and task is not None and call.method != "GET":
+            # The last thing before it is handed over: from then on it cannot be held back.
+            self._writes.begin(task)
         try:
-            # The last thing before it is handed over: from then on it cannot be held back, and its time begins.
-            async with self._while_admitted(call):
-                try:
-                    answer = await request.timeout(timedelta(seconds=seconds)).build().send()
-                    status = answer.status
-                    content = bytes(await answer.bytes())
-                    code = str(status)
-                finally:
-                    if self.on_request is not None:
-                        self.on_request(call.method, code, self.clock() - started)
-                    if task is not None and task.cancelling() > cancelled_before:
-                        # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody
-                        # had asked.
-                        raise asyncio.CancelledError
+            answer = await request.timeout(timedelta(seconds=seconds)).build().send()
+            status = answer.status
+            content = bytes(await answer.bytes())
+            code = str(status)
         except PyreqwestError as error:
             raise self._failure(error, call.about, seconds) from error
-        except TimeoutError as error:
-            raise AmbiguousError(f"{call.about}: no answer while this replica surely led") from error
+        finally:
+            if self.on_request is not None:
+                self.on_request(call.method, code, self.clock() - started)
+            if task is not None and task.cancelling() > cancelled_before:
+                # pyreqwest swallows a cancellation that meets the answer; the task would go on as if nobody had asked.
+                raise asyncio.CancelledError
         if status < 400:
             return ApiResponse(status, content)
         return ApiResponse(status, content, parse_retry_after(answer.get_header("retry-after")))
-
-    @asynccontextmanager
-    async def _while_admitted(self, call: ApiCall) -> AsyncIterator[None]:
-        """End what is awaited in it with TimeoutError at the moment from which a write is not admitted any more."""
-        if self.admit is None or call.method == "GET":
-            yield
-            return
-        admit, loop = self.admit, asyncio.get_running_loop()
-        timer: asyncio.TimerHandle
-
-        def look() -> None:
-            nonlocal timer
-            try:
-                timer = loop.call_later(admit(), look)
-            except UnreachableError:
-                limit.reschedule(loop.time())
-
-        timer = loop.call_later(admit(), look)
-        try:
-            async with asyncio.timeout(None) as limit:
-                yield
-        finally:
-            timer.cancel()
 
     def _failure(self, error: PyreqwestError, asked: str, seconds: float) -> AmbiguousError | UnreachableError:
         causes = (error.details.get("causes") or []) if isinstance(error, DetailedPyreqwestError) else []
