@@ -66,6 +66,22 @@ async def test_preemption_is_counted_for_the_pods_it_was_asked_about(scene):
     assert scene.metrics.attempts_at_preemption == 1
 
 
+@pytest.mark.parametrize(("claimed", "next_one"), [(True, "q"), (False, None)], ids=["for its claim", "for its size"])
+async def test_only_a_pod_that_is_rejected_for_its_claim_has_those_like_it_tried_in_their_back_off(
+    scene, claimed, next_one
+):
+    scene.node(cpu="500m")
+    for name in ("p", "q"):
+        fields = {"volumes": [Volume("data", PersistentVolumeClaimSource(f"missing-{name}"))]} if claimed else {}
+        scene.pod(name, **fields)
+        await scene.attempt()
+    scene.node("n2", taints=["x:NoSchedule"])
+    assert {scene.sub_queue_of("p"), scene.sub_queue_of("q")} == {SubQueue.BACKOFF}
+    await scene.attempt()
+    popped = scene.queue.pop()
+    assert (popped.uid if popped else None) == next_one
+
+
 async def test_without_nodes_a_pod_is_unschedulable_but_backs_off_as_after_an_error(scene):
     message = "no nodes available to schedule pods"
     scene.pod()

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import msgspec
 
@@ -22,6 +23,11 @@ from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 """The reasons of PodScheduled=False (upstream: api/core/v1 types.go)."""
+
+_LOOK_UP_CLAIMS: Final = frozenset(
+    ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources")
+)
+"""Who rejects a pod for the claims and disks that it names, which may be others for pods that are alike otherwise."""
 
 
 class Attempt(msgspec.Struct, eq=False):
@@ -125,10 +131,10 @@ class AttemptRunner:
     """Runs attempts one after the other; the scheduling loop and the simulator both rely on it.
 
     It changes the queue, the nominations, the cache and what plugins reserve, and performs no other effect: binding,
-    ending victims and writing Events are the caller's. If it `decides_by_kind`, a rejected pod has those like it back
-    off until there is news, and a group waits for news after its back-off: set it only where time passes, and no
-    extender tells them apart. `decided` hears of each decision before its pod is assumed, when what it was read from is
-    still that; what it raises fails the attempt.
+    ending victims and writing Events are the caller's. If it `decides_by_kind`, a pod that is rejected, and not for
+    its claims, has those like it back off until there is news, and a group waits for news after its back-off: set it
+    only where time passes, and no extender tells them apart. `decided` hears of each decision before its pod is
+    assumed, when what it was read from is still that; what it raises fails the attempt.
     """
 
     cache: Cache
@@ -259,7 +265,9 @@ class AttemptRunner:
             fit_error,
             ends_nomination=node_name is not None,
             retry_at=None if retry_after is None else self.clock() + retry_after,
-            as_its_kind=self.decides_by_kind and retry_after is None,
+            as_its_kind=self.decides_by_kind
+            and retry_after is None
+            and _LOOK_UP_CLAIMS.isdisjoint(fit_error.diagnosis.rejector_plugins),
         )
 
     def nominate(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> list[PodInfo]:
