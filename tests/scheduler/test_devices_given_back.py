@@ -22,6 +22,12 @@ class Answers:
         self.waiting.append(answer)
         return await answer
 
+    async def give(self, status):
+        """Answer the only call that waits."""
+        (answer,) = self.waiting
+        answer.set_result(ApiResponse(status, b"{}"))
+        await settle()
+
 
 async def settle():
     for _ in range(10):
@@ -47,9 +53,7 @@ async def scene():
 
 
 async def test_a_pod_is_tried_again_where_the_write_for_the_device_is_refused(scene):
-    (answer,) = scene.answers.waiting
-    answer.set_result(ApiResponse(403, b"{}"))
-    await settle()
+    await scene.answers.give(403)
     scene.after(1)
     assert scene.step().uid == "q"
     assert scene.cache.node_of("q") == "n1"
@@ -60,9 +64,7 @@ async def test_a_pod_is_tried_again_once_the_last_request_of_a_pod_is_answered_t
     scene.after(1)
     while scene.step() is not None:
         assert scene.cache.node_of("q") is None, "the write may yet be carried out"
-    (answer,) = scene.answers.waiting
-    answer.set_result(ApiResponse(404, b"{}"))
-    await settle()
+    await scene.answers.give(404)
     scene.after(10)
     assert scene.step().uid == "q"
     assert scene.cache.node_of("q") == "n1"
