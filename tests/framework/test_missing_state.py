@@ -20,6 +20,7 @@ FILTERS = {
     "PodTopologySpread": 'reading "PreFilterPodTopologySpread" from cycleState: not found',
     "InterPodAffinity": 'error reading "PreFilterInterPodAffinity" from cycleState: not found',
     "NodeDeclaredFeatures": 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found',
+    "DynamicResources": "not found",
 }
 SCORES = {
     "TaintToleration": 'failed to read "PreScoreTaintToleration" from cycleState: not found',

@@ -23,6 +23,7 @@ _PREPARED: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
         "filter",
         frozenset(
             (
+                "DynamicResources",
                 "InterPodAffinity",
                 "NodeDeclaredFeatures",
                 "NodePorts",
