@@ -110,6 +110,8 @@ class Framework:
         self.post_binds: Sequence[PostBindPlugin] = at("post_bind")
         self.plugins: dict[str, Any] = {plugin.name: plugin for entries in points.values() for plugin, _ in entries}
         self._releasing = [plugin for plugin in self.plugins.values() if isinstance(plugin, ReleasesUnused)]
+        self.signs_less = frozenset(name for name, plugin in self.plugins.items() if plugin.traits.signs_less)
+        """The plugins that may reject one of two pods with the same signature."""
         # Only what filters and scores look at makes pods alike.
         deciding = [*self.pre_filters, *self.filters, *self.pre_scores, *(entry.plugin for entry in self.scores)]
         unique = {plugin.name: plugin for plugin in deciding}

@@ -136,6 +136,9 @@ class Traits:
     signs_more: bool = False
     """Whether its signature looks at more than the pod's namespace, labels, owners and spec; if so, every pod's
     signature is worked out by itself."""
+    signs_less: bool = False
+    """Whether its signature says that the pod has claims or disks and not which: it may reject pods that are alike
+    otherwise."""
     normalize: Normalize = Normalize.NONE
     """How its raw scores become 0..100."""
     without_pre_filter: str = ""

@@ -150,7 +150,7 @@ class VolumeRestrictions:
 
     name: ClassVar[str] = "VolumeRestrictions"
     # Which pods have what a pod needs is found out in every cycle, so that pods share what other plugins say.
-    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, signs_less=True)
 
     def __init__(self, nodes: NodeTable, listers: Listers) -> None:
         self._in_use = VolumesInUse(nodes)

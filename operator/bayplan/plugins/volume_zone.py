@@ -51,7 +51,7 @@ class VolumeZone:
 
     name: ClassVar[str] = "VolumeZone"
     # Where a pod's volumes are is found out in every cycle, so that pods share what other plugins say.
-    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, signs_less=True)
 
     def __init__(self, index: NodeIndex, listers: Listers) -> None:
         self._index = index

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import msgspec
 
@@ -23,11 +22,6 @@ from bayplan.scheduler.emptied_nodes import KeptEmptiedNodes
 UNSCHEDULABLE = "Unschedulable"
 SCHEDULER_ERROR = "SchedulerError"
 """The reasons of PodScheduled=False (upstream: api/core/v1 types.go)."""
-
-_LOOK_UP_CLAIMS: Final = frozenset(
-    ("VolumeRestrictions", "NodeVolumeLimits", "VolumeBinding", "VolumeZone", "DynamicResources")
-)
-"""Who rejects a pod for the claims and disks that it names, which may be others for pods that are alike otherwise."""
 
 
 class Attempt(msgspec.Struct, eq=False):
@@ -267,7 +261,7 @@ class AttemptRunner:
             retry_at=None if retry_after is None else self.clock() + retry_after,
             as_its_kind=self.decides_by_kind
             and retry_after is None
-            and _LOOK_UP_CLAIMS.isdisjoint(fit_error.diagnosis.rejector_plugins),
+            and attempt.framework.signs_less.isdisjoint(fit_error.diagnosis.rejector_plugins),
         )
 
     def nominate(self, pod: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> list[PodInfo]:

@@ -87,6 +87,7 @@ class DynamicResources:
     # What a pod's claims need is found out in every cycle, so that pods share what other plugins say.
     traits: ClassVar[Traits] = Traits(
         reads=Reads.CLUSTER,
+        signs_less=True,
         normalize=Normalize.DEFAULT,
         without_pre_filter=_WITHOUT_PRE_FILTER,
         asked_late=True,

@@ -80,7 +80,7 @@ class NodeVolumeLimits:
 
     name: ClassVar[str] = "NodeVolumeLimits"
     # Which volumes a pod's claims stand for is found out in every cycle, so that pods share what other plugins say.
-    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER)
+    traits: ClassVar[Traits] = Traits(reads=Reads.CLUSTER, signs_less=True)
 
     def __init__(self, nodes: NodeTable, listers: Listers, *, scaling: bool = True) -> None:
         self._drivers = listers.of(CSIDriver) if scaling else None

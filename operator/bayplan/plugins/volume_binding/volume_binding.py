@@ -83,6 +83,7 @@ class VolumeBinding:
     traits: ClassVar[Traits] = Traits(
         reads=Reads.CLUSTER,
         reads_feasible=False,
+        signs_less=True,
         without_pre_filter="not found",
         reads_pre_filter_later=True,
     )
